@@ -1,0 +1,2 @@
+//! Keeps a node chained.
+fn main() {}

@@ -1,0 +1,2 @@
+//! The linkerd CNI plugin.
+fn main() {}

@@ -1,0 +1,1 @@
+//! The linkerd configuration schema and the redirect rules made from it.
