@@ -81,11 +81,19 @@ struct State {
     on_unauthorized: Option<Arc<Hook>>,
 }
 
+/// Where a fault happens.
+enum Place {
+    /// On this path, whatever the query.
+    Path(String),
+    /// Where path and query contain this.
+    Part(String),
+}
+
 /// A fault, where it happens and how often.
 struct Planned {
     fault: Fault,
-    /// Part of the request's target; `None` is any.
-    on: Option<String>,
+    /// `None` is everywhere.
+    on: Option<Place>,
     /// `None` is for ever.
     times: Option<usize>,
 }
@@ -156,12 +164,17 @@ impl ApiServer {
 
     /// Misbehaves on requests whose path and query contain `part`.
     pub fn misbehave_on(&self, part: &str, fault: Fault) {
-        self.plan(fault, Some(part), None);
+        self.plan(fault, Some(Place::Part(part.to_owned())), None);
+    }
+
+    /// Misbehaves on requests for exactly this path.
+    pub fn misbehave_at(&self, path: &str, fault: Fault) {
+        self.plan(fault, Some(Place::Path(path.to_owned())), None);
     }
 
     /// As [`ApiServer::misbehave_on`], the next so many times.
     pub fn misbehave_times_on(&self, times: usize, part: &str, fault: Fault) {
-        self.plan(fault, Some(part), Some(times));
+        self.plan(fault, Some(Place::Part(part.to_owned())), Some(times));
     }
 
     /// Answers well from now on.
@@ -195,12 +208,9 @@ impl ApiServer {
         self.shared.connections.load(Ordering::Relaxed)
     }
 
-    fn plan(&self, fault: Fault, on: Option<&str>, times: Option<usize>) {
-        self.shared.state().faults.push(Planned {
-            fault,
-            on: on.map(str::to_owned),
-            times,
-        });
+    fn plan(&self, fault: Fault, on: Option<Place>, times: Option<usize>) {
+        let planned = Planned { fault, on, times };
+        self.shared.state().faults.push(planned);
     }
 }
 
@@ -237,15 +247,23 @@ impl State {
         let planned = self.faults.iter_mut().find(|planned| {
             planned.times != Some(0)
                 && planned.fault.is_before_request() == target.is_none()
-                && planned
-                    .on
-                    .as_deref()
-                    .is_none_or(|on| target.is_some_and(|target| target.contains(on)))
+                && planned.on.as_ref().is_none_or(|on| on.covers(target))
         })?;
         if let Some(times) = &mut planned.times {
             *times -= 1;
         }
         Some(planned.fault.clone())
+    }
+}
+
+// === impl Place ===
+
+impl Place {
+    fn covers(&self, target: Option<&str>) -> bool {
+        target.is_some_and(|target| match self {
+            Self::Path(path) => target.split('?').next() == Some(path),
+            Self::Part(part) => target.contains(part),
+        })
     }
 }
 

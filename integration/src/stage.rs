@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -19,7 +20,7 @@ pub const RECORDS: &str = "/run/linkerd-cni";
 #[derive(Debug)]
 pub struct Stage {
     /// The pod's network namespace.
-    pub netns: Netns,
+    pub netns: Arc<Netns>,
     /// The API server that knows the pod.
     pub api: ApiServer,
     /// Leads to the API server.
@@ -41,7 +42,7 @@ impl Stage {
     ///
     /// If the machine does not let us, or there is no such fixture.
     pub fn new(pod: &str) -> Self {
-        Self::with_pod(fixtures::pod(pod), Netns::new())
+        Self::in_namespace(fixtures::pod(pod), &Arc::new(Netns::new()))
     }
 
     /// As [`Stage::new`], for a pod and a namespace of the test's own.
@@ -49,7 +50,7 @@ impl Stage {
     /// # Panics
     ///
     /// As [`Stage::new`].
-    pub fn with_pod(pod: Value, netns: Netns) -> Self {
+    pub fn in_namespace(pod: Value, netns: &Arc<Netns>) -> Self {
         let api = ApiServer::start();
         api.put(pod.clone());
         api.put(fixtures::pod("namespace"));
@@ -57,7 +58,7 @@ impl Stage {
         let kubeconfig = Kubeconfig::of(&api);
         let config = network_config("template-chart", &kubeconfig.path());
         Self {
-            netns,
+            netns: Arc::clone(netns),
             api,
             kubeconfig,
             container_id: unique_name(),

@@ -8,6 +8,7 @@
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -34,7 +35,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Network {
     /// The pod's namespace, with `eth0` in it.
-    pub pod: Netns,
+    pub pod: Arc<Netns>,
     /// The neighbour's.
     pub peer: Netns,
 }
@@ -90,7 +91,7 @@ impl Network {
     ///
     /// If the machine does not let us.
     pub fn new() -> Self {
-        let (pod, peer) = (Netns::new(), Netns::new());
+        let (pod, peer) = (Arc::new(Netns::new()), Netns::new());
         peer.ip(&format!(
             "link add eth0 type veth peer name eth0 netns {}\n\
              link set eth0 up\n\
