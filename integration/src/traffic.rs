@@ -6,15 +6,15 @@
 //! landed.
 
 use std::io::Read;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, TcpStream};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail};
 use nix::sys::socket::{
-    AddressFamily, SockFlag, SockType, SockaddrIn, SockaddrIn6, SockaddrLike, bind, connect,
-    setsockopt, socket, sockopt,
+    AddressFamily, SockFlag, SockType, SockaddrIn, SockaddrIn6, SockaddrLike, bind, setsockopt,
+    socket, sockopt,
 };
 use nix::sys::time::{TimeVal, TimeValLike};
 use nix::unistd::{Gid, Uid, setfsgid, setfsuid};
@@ -150,7 +150,7 @@ impl Network {
     /// If the connection does not come to be.
     pub fn inbound(&self, family: Family, port: u16) -> Result<Landed> {
         let to = SocketAddr::new(Self::pod_ip(family), port);
-        self.peer.enter(|| probe(None, to))
+        self.peer.enter(|| connect(to))
     }
 
     /// From the peer's address in the other subnet to a port of the pod.
@@ -161,7 +161,7 @@ impl Network {
     pub fn inbound_from_elsewhere(&self, family: Family, port: u16) -> Result<Landed> {
         let to = SocketAddr::new(Self::pod_ip(family), port);
         let from = Self::peer_elsewhere(family);
-        self.peer.enter(|| probe(Some(from), to))
+        self.peer.enter(|| who_answers(open_from(from, to), to))
     }
 
     /// From a process of the pod to any address.
@@ -170,13 +170,7 @@ impl Network {
     ///
     /// If the connection does not come to be.
     pub fn outbound(&self, who: As, to: SocketAddr) -> Result<Landed> {
-        self.pod.enter(|| {
-            // The owner match looks at the filesystem ids that the socket's
-            // maker had; these belong to the thread, and this one ends here.
-            setfsgid(Gid::from_raw(who.gid));
-            setfsuid(Uid::from_raw(who.uid));
-            probe(None, to)
-        })
+        connect_as(&self.pod, who, to)
     }
 }
 
@@ -186,9 +180,33 @@ impl Default for Network {
     }
 }
 
-/// Connects and reads who answered.
-fn probe(from: Option<IpAddr>, to: SocketAddr) -> Result<Landed> {
-    let mut stream = open(from, to).with_context(|| format!("no connection to {to}"))?;
+/// Connects from the calling thread's namespace, and tells where it landed.
+///
+/// # Errors
+///
+/// If the connection does not come to be, or no [`Listener`] answers.
+pub fn connect(to: SocketAddr) -> Result<Landed> {
+    let stream = TcpStream::connect_timeout(&to, TIMEOUT).map_err(Into::into);
+    who_answers(stream, to)
+}
+
+/// Connects from a namespace as a user and a group, and tells where it landed.
+///
+/// # Errors
+///
+/// If the connection does not come to be, or no [`Listener`] answers.
+pub fn connect_as(netns: &Netns, who: As, to: SocketAddr) -> Result<Landed> {
+    netns.enter(|| {
+        // The owner match looks at the filesystem ids that the socket's maker
+        // had; these belong to the thread, and this one ends here.
+        setfsgid(Gid::from_raw(who.gid));
+        setfsuid(Uid::from_raw(who.uid));
+        connect(to)
+    })
+}
+
+fn who_answers(stream: Result<TcpStream>, to: SocketAddr) -> Result<Landed> {
+    let mut stream = stream.with_context(|| format!("no connection to {to}"))?;
     stream.set_read_timeout(Some(TIMEOUT))?;
     let mut answer = String::new();
     stream
@@ -197,24 +215,21 @@ fn probe(from: Option<IpAddr>, to: SocketAddr) -> Result<Landed> {
     answer.parse()
 }
 
-fn open(from: Option<IpAddr>, to: SocketAddr) -> Result<TcpStream> {
-    let Some(from) = from else {
-        return Ok(TcpStream::connect_timeout(&to, TIMEOUT)?);
-    };
-    ensure!(from.is_ipv4() == to.is_ipv4(), "families differ");
-    match to {
-        SocketAddr::V4(to) => {
-            let from = SockaddrIn::from(std::net::SocketAddrV4::new(as_v4(from), 0));
-            open_from(AddressFamily::Inet, &from, &SockaddrIn::from(to))
+fn open_from(from: IpAddr, to: SocketAddr) -> Result<TcpStream> {
+    match (from, to) {
+        (IpAddr::V4(from), SocketAddr::V4(to)) => {
+            let from = SockaddrIn::from(SocketAddrV4::new(from, 0));
+            open_bound(AddressFamily::Inet, &from, &SockaddrIn::from(to))
         }
-        SocketAddr::V6(to) => {
-            let from = SockaddrIn6::from(std::net::SocketAddrV6::new(as_v6(from), 0, 0, 0));
-            open_from(AddressFamily::Inet6, &from, &SockaddrIn6::from(to))
+        (IpAddr::V6(from), SocketAddr::V6(to)) => {
+            let from = SockaddrIn6::from(SocketAddrV6::new(from, 0, 0, 0));
+            open_bound(AddressFamily::Inet6, &from, &SockaddrIn6::from(to))
         }
+        _ => bail!("{from} and {to} are of two families"),
     }
 }
 
-fn open_from(
+fn open_bound(
     family: AddressFamily,
     from: &dyn SockaddrLike,
     to: &dyn SockaddrLike,
@@ -223,20 +238,6 @@ fn open_from(
     let seconds = TimeVal::seconds(i64::try_from(TIMEOUT.as_secs())?);
     setsockopt(&socket, sockopt::SendTimeout, &seconds)?;
     bind(socket.as_raw_fd(), from)?;
-    connect(socket.as_raw_fd(), to)?;
+    nix::sys::socket::connect(socket.as_raw_fd(), to)?;
     Ok(socket.into())
-}
-
-fn as_v4(ip: IpAddr) -> Ipv4Addr {
-    match ip {
-        IpAddr::V4(ip) => ip,
-        IpAddr::V6(_) => Ipv4Addr::UNSPECIFIED,
-    }
-}
-
-fn as_v6(ip: IpAddr) -> Ipv6Addr {
-    match ip {
-        IpAddr::V6(ip) => ip,
-        IpAddr::V4(ip) => ip.to_ipv6_mapped(),
-    }
 }

@@ -47,9 +47,17 @@ impl Listener {
     ///
     /// If the port is taken.
     pub fn new(netns: &Netns, family: Family, port: u16) -> Self {
-        let listener = netns
-            .enter(|| open(family, port))
-            .unwrap_or_else(|error| panic!("cannot listen on {port}: {error:#}"));
+        netns.enter(|| Self::here(family, port))
+    }
+
+    /// Listens in the calling thread's namespace until dropped.
+    ///
+    /// # Panics
+    ///
+    /// If the port is taken.
+    pub fn here(family: Family, port: u16) -> Self {
+        let listener =
+            open(family, port).unwrap_or_else(|error| panic!("cannot listen on {port}: {error:#}"));
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         thread::spawn(move || serve(&listener, port, &stopped));
