@@ -1,5 +1,7 @@
 //! Which pods are redirected, and which are passed on without a question.
 
+use linkerd_cni_integration::api_server::Fault;
+use linkerd_cni_integration::fixtures;
 use linkerd_cni_integration::plugin::Output;
 use linkerd_cni_integration::rules;
 use linkerd_cni_integration::stage::Stage;
@@ -96,28 +98,40 @@ fn an_excluded_namespace_is_passed_on_unasked() {
 }
 
 #[test]
-fn a_pod_of_another_uid_under_the_same_name_is_not_taken_for_ours() {
-    // A StatefulSet's pod that was just replaced: the API server's cache may
-    // still hold the old one.
+fn a_namesake_in_the_servers_cache_is_not_taken_for_the_pod() {
+    // A StatefulSet's pod that has just been replaced.
     let stage = Stage::new("meshed");
-    let args = |uid: &str| {
-        format!("K8S_POD_NAMESPACE=emojivoto;K8S_POD_NAME=web-meshed;K8S_POD_UID={uid}")
-    };
-    let right = "3f6f2a0e-0000-4000-8000-00262f932b75";
-    stage.add().args(&args(right)).succeed();
-    stage.del().succeed();
-    stage.api.take_requests();
+    let mut old = fixtures::pod("unmeshed");
+    old["metadata"]["name"] = json!("web-meshed");
+    let cached = "pods/web-meshed?resourceVersion=0";
+    stage.api.misbehave_on(cached, Fault::Json(old.to_string()));
+    let add = stage
+        .add()
+        .args(&args_with_uid("3f6f2a0e-0000-4000-8000-00262f932b75"));
+    add.succeed();
+    assert!(!rules::effective(&stage.netns).is_empty());
+    assert_eq!(stage.api.requests().len(), 3, "{:#?}", stage.api.requests());
+}
 
-    let before = rules::effective(&stage.netns);
-    let other = "00000000-0000-4000-8000-000000000000";
-    stage.add().args(&args(other)).fail(11).says(&["uid"]);
-    assert_eq!(before, rules::effective(&stage.netns));
-    let targets = stage.api.requests();
-    assert_eq!(
-        targets.len(),
-        2,
-        "one read from the cache, one full: {targets:#?}"
-    );
+#[test]
+fn a_pod_whose_uid_stays_another_is_served_with_a_warning() {
+    // A static pod: the runtime knows it by another uid than the API server.
+    let stage = Stage::new("meshed");
+    let add = stage
+        .add()
+        .args(&args_with_uid("00000000-0000-4000-8000-000000000000"));
+    add.succeed().logs(&["WARN", "uid"]);
+    assert!(!rules::effective(&stage.netns).is_empty());
+}
+
+#[test]
+fn the_right_uid_costs_no_request() {
+    let stage = Stage::new("meshed");
+    let add = stage
+        .add()
+        .args(&args_with_uid("3f6f2a0e-0000-4000-8000-00262f932b75"));
+    add.succeed();
+    assert_eq!(stage.api.requests().len(), 2);
 }
 
 #[test]
@@ -170,6 +184,10 @@ fn the_level_of_the_log_follows_the_configuration() {
             output.stderr
         );
     }
+}
+
+fn args_with_uid(uid: &str) -> String {
+    format!("K8S_POD_NAMESPACE=emojivoto;K8S_POD_NAME=web-meshed;K8S_POD_UID={uid}")
 }
 
 fn passes_on_unasked(stage: &Stage, output: &Output) {

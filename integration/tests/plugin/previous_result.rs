@@ -9,7 +9,7 @@ const RESULT: &str = concat!(
     r#""socketPath":"","mtu":18446744073709551616}],"cniVersion":"1.0.0","#,
     r#""ips":[{"gateway":"10.244.1.1","address":"10.244.1.2/24","interface":0}],"#,
     r#""routes":[{"dst":"0.0.0.0/0","priority":1.10}],"dns":{"nameservers":[]},"#,
-    r#""vendor.example\/k\u0065y":{"b":-0.0,"a":[null,true,"\u00e9\ud83d\ude00"]}}"#,
+    r#""vendor.example/key":{"k\u0065y\/":-0.0,"a":[null,true,"\u00e9\ud83d\ude00"]}}"#,
 );
 
 #[test]
@@ -52,7 +52,7 @@ fn a_result_without_version_gets_one_and_keeps_the_rest() {
     let output = stage.add().stdin(stdin).succeed();
     let json = output.json.expect("ADD answers");
     assert_eq!(json["cniVersion"], "1.0.0");
-    for kept in ["\"zeta\":1e3", "18446744073709551616", "\"b\":-0.0"] {
+    for kept in ["\"zeta\":1e3", "18446744073709551616", ":-0.0"] {
         assert!(output.stdout.contains(kept), "{}", output.stdout);
     }
 }

@@ -34,6 +34,8 @@ fn too_few_file_descriptors_are_an_error_or_no_matter_but_nothing_between() {
         let rules = rules::effective(&stage.netns);
         match output.exit {
             Some(0) => assert!(!rules.is_empty(), "limit {limit}: {output:#?}"),
+            // A build that is not static does not even get as far as `main`.
+            Some(127) if output.stderr.contains("shared libraries") => {}
             _ => {
                 assert!(output.code().is_some(), "limit {limit}: {output:#?}");
                 assert!(rules.is_empty(), "limit {limit}: {rules:#?} {output:#?}");
