@@ -1,5 +1,7 @@
 //! What the kernel has, as independent tools print it.
 
+use std::fmt;
+
 use crate::netns::Netns;
 
 /// One of the two implementations of iptables in the kernel.
@@ -18,6 +20,17 @@ pub enum Family {
     V4,
     /// IPv6.
     V6,
+}
+
+// === impl Family ===
+
+impl fmt::Display for Family {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::V4 => "IPv4",
+            Self::V6 => "IPv6",
+        })
+    }
 }
 
 /// `iptables-save` of everything in the namespace, in these tables and this

@@ -42,7 +42,7 @@ fn the_seeds_configuration_chained_behind_calico_gives_the_rules_of_the_specific
             "ipv6 is off"
         );
 
-        chain.check(&attachment, &result).unwrap();
+        // CHECK came with 0.4.0: libcni refuses it for this list.
         chain.del(&attachment, Some(&result)).unwrap();
         assert_eq!(rules::effective(&stage.netns), Vec::<String>::new());
     }

@@ -5,6 +5,7 @@
 
 mod annotations;
 mod api;
+mod check;
 mod configuration;
 mod counts;
 mod crowd;

@@ -135,9 +135,7 @@ fn check_status_and_gc_answer_every_version() {
             config["prevResult"] = json!({"cniVersion": version});
             config["cni.dev/valid-attachments"] = json!([]);
             // Whatever they answer, it is an answer: never a crash, never text.
-            let output = scratch_records(attached(verb, &netns))
-                .config(&config)
-                .run();
+            let output = attached(verb, &netns).config(&config).run();
             match output.exit {
                 Some(0) => assert!(output.json.is_none(), "{verb} {version}: {output:#?}"),
                 _ => assert_is_an_error(output.json.as_ref(), &format!("{verb} {version}")),
@@ -146,16 +144,15 @@ fn check_status_and_gc_answer_every_version() {
     }
 }
 
-/// GC drops records: only such as nobody else's test has made.
+/// Records that the test leaves are nobody's, and those that GC drops are not
+/// another test's.
 fn scratch_records(call: Call) -> Call {
     call.with_mounts("mkdir -p /run/linkerd-cni; mount -t tmpfs -o mode=700 none /run/linkerd-cni")
 }
 
 fn attached(verb: &str, netns: &Netns) -> Call {
-    Call::new(verb)
-        .container(&unique_name())
-        .interface("eth0")
-        .netns(&netns.path())
+    let call = Call::new(verb).container(&unique_name()).interface("eth0");
+    scratch_records(call.netns(&netns.path()))
 }
 
 fn config(version: &str) -> Value {

@@ -95,7 +95,7 @@ fn starts(narrator: &mut Narrator, pod: &Pod, api: &ApiServer) -> Result<Value> 
         let saved = rules::save(&pod.netns, Tables::Nft, family);
         let both = saved.contains("--to-ports 4143") && saved.contains("--to-ports 4140");
         narrator.verify(
-            &format!("{family:?}: inbound and outbound are redirected"),
+            &format!("{family}: inbound and outbound are redirected"),
             both,
         )?;
     }

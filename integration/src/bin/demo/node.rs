@@ -50,6 +50,8 @@ impl Node {
         }
         mount_over("tmpfs", Path::new("/run"))?;
         process::run("ip", &["link", "set", "lo", "up"])?;
+        // An address that is still being tested for duplicates cannot connect.
+        fs::write("/proc/sys/net/ipv6/conf/default/accept_dad", "0")?;
         let node = Self {
             root: PathBuf::from("/run/node-7"),
         };
