@@ -26,13 +26,15 @@ mod render;
 pub mod rule;
 pub mod ruleset;
 pub mod subnet;
+pub mod walk;
 
 pub use annotation::{Annotated, AnnotationError, Suggestion, suggestions};
 pub use config::{Config, ConfigError, Id, IptablesMode, RawConfig};
-pub use difference::{Difference, difference};
+pub use difference::{Difference, difference, difference_in_effect};
 pub use overrides::Overrides;
 pub use parse::{NatTable, ParseError};
 pub use port::{Port, PortError, PortRange};
 pub use render::render_uninstall;
 pub use rule::{Action, Chain, Condition, Family, PortGroup, Rule};
 pub use ruleset::RuleSet;
+pub use walk::{Connection, End, Outcome, Step, Walk, Way, walk};

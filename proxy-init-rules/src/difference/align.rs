@@ -1,7 +1,7 @@
 //! The longest common subsequence of the expected and the found rules: what keeps its order.
 
-use super::{FoundRule, Unmatched};
-use crate::rule::Rule;
+use super::Unmatched;
+use crate::{parse::LiveRule, rule::Rule};
 
 /// The rules without a partner, in order.
 pub(super) struct Alignment {
@@ -10,8 +10,8 @@ pub(super) struct Alignment {
 }
 
 /// Pairs as many rules as possible without crossing.
-pub(super) fn align(expected: &[&Rule], found: &[FoundRule]) -> Alignment {
-    let equal = |e: usize, f: usize| found[f].rule.as_ref() == Some(expected[e]);
+pub(super) fn align(expected: &[Rule], found: &[LiveRule]) -> Alignment {
+    let equal = |e: usize, f: usize| found[f].rule() == Some(&expected[e]);
     let lengths = lengths(expected.len(), found.len(), equal);
     let (mut e, mut f, mut gap) = (0, 0, 0);
     let mut alignment = Alignment {

@@ -23,9 +23,10 @@ const FINAL: [&str; 11] = [
 /// How deep chains may call each other before we stop looking (the kernel forbids loops).
 const DEEPEST: usize = 16;
 
-/// Whether a rule of the kernel's chain `base` keeps TCP connections from the rules below it that
-/// ours would redirect.
-pub(super) fn takes_tcp(table: &NatTable, base: Chain, rule: &LiveRule) -> bool {
+/// Whether a rule of the kernel's chain that jumps to `ours` keeps TCP connections from the rules
+/// below it that ours would redirect.
+pub(super) fn takes_tcp(table: &NatTable, ours: Chain, rule: &LiveRule) -> bool {
+    let base = ours.base();
     // In a chain of the kernel's, RETURN ends the walk with the chain's policy.
     may_match_tcp(rule)
         && (rule.target() == Some("RETURN") || ends(table, rule, DEEPEST))

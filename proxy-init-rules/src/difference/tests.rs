@@ -121,7 +121,7 @@ fn a_foreign_rule_in_our_chain_is_extra() {
     });
     assert_eq!(
         found,
-        ["IPv4 PROXY_INIT_OUTPUT: rule 2 is not ours: -p tcp -j ACCEPT"]
+        ["IPv4 PROXY_INIT_OUTPUT: rule 2 was added: -p tcp -j ACCEPT"]
     );
 }
 
@@ -210,4 +210,106 @@ fn one_rule_per_port_means_the_same_as_groups_of_fifteen() {
     }
     let table = NatTable::parse(&singles.join("\n"), Family::Ipv4).unwrap();
     assert_eq!(difference(&rules, &table), []);
+}
+
+#[test]
+fn a_jump_with_a_condition_is_a_changed_jump() {
+    let found = after(|lines| {
+        let at = find(lines, "-A PREROUTING");
+        lines[at] = "-A PREROUTING -p tcp -j PROXY_INIT_REDIRECT".to_owned();
+    });
+    assert_eq!(
+        found,
+        [format!(
+            "IPv4 PREROUTING: rule 1 was changed from: {JUMP} to: -p tcp -j PROXY_INIT_REDIRECT"
+        )]
+    );
+    let found = after(|lines| {
+        let at = find(lines, "-A PREROUTING");
+        lines.insert(at, "-A PREROUTING -p tcp -j PROXY_INIT_REDIRECT".to_owned());
+    });
+    assert_eq!(
+        found,
+        ["IPv4 PREROUTING: rule 1 was added: -p tcp -j PROXY_INIT_REDIRECT"]
+    );
+}
+
+#[test]
+fn one_rule_per_port_is_compared_port_by_port() {
+    let single = |port: u16| {
+        format!("-A PROXY_INIT_REDIRECT -p tcp -m tcp --dport {port} -j REDIRECT --to-ports 4143")
+    };
+    let (lines, _) = listed(&[80, 443, 8080]);
+    let with = |ports: &[u16]| {
+        let mut lines: Vec<String> = lines.clone();
+        let at = find(&lines, "redirect-port");
+        lines.splice(at..=at, ports.iter().map(|port| single(*port)));
+        differences_of(&[80, 443, 8080], &lines)
+    };
+    assert_eq!(with(&[80, 443, 8080]), [""; 0]);
+    let shown = |port: u16| {
+        format!(
+            "-p tcp -m multiport --dports {port} -m comment --comment \
+             \"proxy-init/redirect-port-{port}-to-proxy-port\" -j REDIRECT --to-ports 4143 \
+             (inbound connections to TCP port {port} go to the proxy's port 4143)"
+        )
+    };
+    let at = "IPv4 PROXY_INIT_REDIRECT: rule";
+    assert_eq!(
+        with(&[80, 8080]),
+        [format!("{at} 2 is missing: {}", shown(443))]
+    );
+    assert_eq!(
+        with(&[80, 443, 443, 8080]),
+        [format!("{at} 3 is a second copy: {}", shown(443))]
+    );
+}
+
+#[test]
+fn in_effect_port_lists_may_be_cut_in_another_way() {
+    let (lines, rules) = listed(&[80, 443]);
+    let with = |dports: &[&str]| {
+        let mut lines: Vec<String> = lines.clone();
+        let at = find(&lines, "redirect-port");
+        let rule = |ports: &&str| {
+            format!(
+                "-A PROXY_INIT_REDIRECT -p tcp -m multiport --dports {ports} -j REDIRECT --to-ports 4143"
+            )
+        };
+        lines.splice(at..=at, dports.iter().map(rule));
+        let table = NatTable::parse(&lines.join("\n"), Family::Ipv4).unwrap();
+        difference_in_effect(&rules, &table).len()
+    };
+    for same in [
+        &["443,80"][..],
+        &["80,443,80"],
+        &["80", "443", "80"],
+        &["80,443"],
+    ] {
+        assert_eq!(with(same), 0, "{same:?}");
+    }
+    for other in [
+        &["80"][..],
+        &["80,444"],
+        &["80:443"],
+        &["80", "443", "8080"],
+    ] {
+        assert_ne!(with(other), 0, "{other:?}");
+    }
+}
+
+/// The installed table of a configuration that redirects these ports alone.
+fn listed(ports: &[u16]) -> (Vec<String>, RuleSet) {
+    let raw = RawConfig::from_value(&json!({
+        "incoming-proxy-port": 4143, "outgoing-proxy-port": 4140, "ports-to-redirect": ports,
+    }));
+    let rules = RuleSet::new(&Config::try_from(raw.unwrap()).unwrap(), Family::Ipv4);
+    let lines = rules.render_install().lines().map(str::to_owned).collect();
+    (lines, rules)
+}
+
+fn differences_of(ports: &[u16], lines: &[String]) -> Vec<String> {
+    let table = NatTable::parse(&lines.join("\n"), Family::Ipv4).unwrap();
+    let found = difference(&listed(ports).1, &table);
+    found.iter().map(ToString::to_string).collect()
 }
