@@ -1,12 +1,12 @@
 //! CHECK: proves that the namespace still has the rules that ADD put there, or says what differs.
 
-use proxy_init_rules::{Difference, Family, NatTable, RuleSet, difference};
+use proxy_init_rules::{Family, RuleSet};
 
 use crate::{
     add::exempt,
-    cni::{Attachment, Code, Error, NetworkConfig},
-    decision::Meshed,
-    firewall::{BackendKind, Failure},
+    cni::{Attachment, Code, Error, NetworkConfig, PodRef, PreviousResult},
+    comparison::{self, Finding},
+    firewall::{BackendKind, Failure, Live, live},
     kubernetes::Cluster,
     netns::Namespace,
     record::{Decision, Records},
@@ -36,7 +36,7 @@ pub(crate) fn check(
         Some(Decision::Redirect { backend, rules, .. }) => {
             let expected: Vec<RuleSet> = rules.iter().map(|of| of.rule_set()).collect();
             let namespace = Namespace::open(attachment.netns()?)?;
-            let found = namespace.enter(|| against(backend, &expected))?;
+            let found = namespace.enter(|| comparison::with_record(backend, &expected))?;
             verdict(attachment, &found.map_err(|failure| unreadable(&failure))?)
         }
         None => without_record(config, attachment, cluster),
@@ -69,50 +69,35 @@ fn without_record(
     if meshed.config.simulate {
         return Ok(());
     }
-    match namespace.enter(|| of_another_plugin(&meshed))? {
-        Some(differences) => verdict(attachment, &differences),
-        None => Err(Error::new(
-            Code::Difference,
-            format!(
-                "pod {pod} is meshed but has no redirect rules, its traffic is in the clear: it \
-                 started before linkerd-cni was chained on this node; delete the pod so that it is \
-                 made anew"
-            ),
-        )),
+    let tables = namespace.enter(all_tables)?;
+    let tables = tables.map_err(|failure| unreadable(&failure))?;
+    let has_ipv6 = config
+        .previous_result()?
+        .is_some_and(|previous| PreviousResult::has_ipv6(&previous));
+    match comparison::without_record(&meshed.config, has_ipv6, &tables) {
+        Some(found) => verdict(attachment, &found),
+        None => Err(Error::new(Code::Difference, without_rules(pod))),
     }
 }
 
-/// The differences from the rules that the pod should have, with whichever backend has any;
-/// `None`: there are no rules at all.
-fn of_another_plugin(meshed: &Meshed) -> Option<Vec<Difference>> {
-    let read = |kind: BackendKind, family| kind.backend().read(family).ok();
-    let has_ours = |table: &NatTable| table.has_ours();
-    let kind = BackendKind::REAL.into_iter().find(|kind| {
-        Family::ALL
-            .iter()
-            .any(|f| read(*kind, *f).is_some_and(|t| has_ours(&t)))
-    })?;
-    let ipv4 = read(kind, Family::Ipv4);
-    // Whether IPv6 had to be set nobody recorded; if it was, it has to be right.
-    let ipv6 = read(kind, Family::Ipv6)
-        .filter(has_ours)
-        .filter(|_| meshed.config.ipv6);
-    let tables = ipv4.into_iter().chain(ipv6);
-    let found =
-        tables.flat_map(|table| difference(&RuleSet::new(&meshed.config, table.family()), &table));
-    Some(found.collect())
+/// What is wrong with a meshed pod that nobody redirected.
+#[must_use]
+pub(crate) fn without_rules(pod: &PodRef) -> String {
+    format!(
+        "pod {pod} is meshed but has no redirect rules, its traffic is in the clear: it started \
+         before linkerd-cni was chained on this node; delete the pod so that it is made anew"
+    )
 }
 
-fn against(backend: BackendKind, expected: &[RuleSet]) -> Result<Vec<Difference>, Failure> {
-    let backend = backend.backend();
-    let mut found = Vec::new();
-    for rules in expected {
-        found.extend(difference(rules, &backend.read(rules.family())?));
-    }
-    Ok(found)
+/// The tables of both families, in the namespace of the calling thread.
+///
+/// # Errors
+/// They cannot be read.
+pub(crate) fn all_tables() -> Result<Vec<Live>, Failure> {
+    Family::ALL.into_iter().map(live).collect()
 }
 
-fn verdict(attachment: &Attachment, found: &[Difference]) -> Result<(), Error> {
+fn verdict(attachment: &Attachment, found: &[Finding]) -> Result<(), Error> {
     let lines: Vec<String> = found.iter().map(ToString::to_string).collect();
     let pod = attachment
         .pod

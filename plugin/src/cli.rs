@@ -1,69 +1,77 @@
 //! The command line, for people on the node (plugin.md 5).
 
-use std::{ffi::OsString, io::Write, path::PathBuf, process::ExitCode};
+use std::{ffi::OsString, io::Write, process::ExitCode};
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser as _};
 
+mod arguments;
+mod check;
+mod conf;
+mod explain;
 mod rules;
+mod screen;
+mod select;
+mod status;
+mod table;
 
-/// linkerd's CNI plugin: redirects a meshed pod's TCP traffic through the linkerd proxy.
-///
-/// A container runtime starts it with CNI_COMMAND in its environment and a network configuration
-/// on standard input. Without, it is this tool.
-#[derive(Debug, Parser)]
-#[command(name = "linkerd-cni", version, arg_required_else_help = true)]
-struct Arguments {
-    #[command(subcommand)]
-    command: Subcommands,
+use arguments::{
+    Arguments, CheckArguments, ExplainArguments, Format, RulesArguments, StatusArguments,
+    Subcommands, Which,
+};
+use screen::Screen;
+
+/// What a command came to.
+#[derive(Debug)]
+struct Outcome {
+    text: String,
+    code: u8,
 }
 
-#[derive(Debug, Subcommand)]
-enum Subcommands {
-    /// Print the rules that a pod would get, as iptables-restore takes them.
-    Rules(RulesArguments),
-    /// Print the version of this plugin and the CNI versions that it serves.
-    Version,
-}
+/// Differences or faults.
+const DIFFERENT: u8 = 1;
 
-#[derive(Debug, clap::Args)]
-struct RulesArguments {
-    /// A network configuration of linkerd-cni, or a list with an entry of it.
-    #[arg(long, value_name = "FILE")]
-    conf: PathBuf,
-    /// An annotation of the pod; may be given more than once.
-    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
-    annotation: Vec<(String, String)>,
-    /// The rules for IPv6 instead of those for IPv4.
-    #[arg(long)]
-    ipv6: bool,
-}
+/// Usage, or not possible.
+const IMPOSSIBLE: u8 = 2;
 
-/// Runs the tool: 0 fine, 2 usage or not possible.
+/// Runs the tool: 0 fine, 1 differences or faults, 2 usage or not possible.
 pub fn run(arguments: impl IntoIterator<Item = OsString>, mut stdout: impl Write) -> ExitCode {
-    let arguments = match Arguments::try_parse_from(arguments) {
-        Ok(arguments) => arguments,
+    let outcome = match Arguments::try_parse_from(arguments) {
+        Ok(arguments) => serve(&arguments.command, Screen::of_stdout()),
+        // Help goes to standard output and is no failure.
+        Err(help) if !help.use_stderr() => Ok(Outcome::fine(help.to_string())),
         Err(error) => {
-            // Help goes to standard output and is no failure.
+            // Nobody is left to tell if this fails.
             let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+            return ExitCode::from(IMPOSSIBLE);
         }
     };
-    let text = match arguments.command {
-        Subcommands::Rules(arguments) => rules::text(&arguments),
-        Subcommands::Version => Ok(version()),
-    };
-    let printed = text.and_then(|text| {
-        stdout
-            .write_all(text.as_bytes())
-            .map_err(|error| error.to_string())
+    let printed = outcome.and_then(|outcome| {
+        let written = stdout.write_all(outcome.text.as_bytes());
+        match written.and_then(|()| stdout.flush()) {
+            Ok(()) => Ok(outcome.code),
+            Err(error) => Err(format!("standard output cannot be written: {error}")),
+        }
     });
-    match printed {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("linkerd-cni: {error}");
-            ExitCode::from(2)
-        }
+    ExitCode::from(printed.unwrap_or_else(|error| {
+        complain(&error);
+        IMPOSSIBLE
+    }))
+}
+
+fn serve(command: &Subcommands, screen: Screen) -> Result<Outcome, String> {
+    match command {
+        Subcommands::Check(arguments) => check::run(arguments, screen),
+        Subcommands::Rules(arguments) => rules::run(arguments),
+        Subcommands::Explain(arguments) => explain::run(arguments, screen),
+        Subcommands::Status(arguments) => Ok(status::run(arguments, screen)),
+        Subcommands::Version => Ok(Outcome::fine(version())),
+        Subcommands::Completion { shell } => Ok(Outcome::fine(completion(*shell))),
     }
+}
+
+/// Says something on standard error, which may be closed.
+fn complain(text: &str) {
+    let _ = writeln!(std::io::stderr(), "linkerd-cni: {text}");
 }
 
 fn version() -> String {
@@ -75,9 +83,27 @@ fn version() -> String {
     format!("linkerd-cni {own}\nCNI versions: {}\n", versions.join(", "))
 }
 
-fn key_value(text: &str) -> Result<(String, String), String> {
-    let pair = text
-        .split_once('=')
-        .ok_or_else(|| format!("{text:?} is no KEY=VALUE"))?;
-    Ok((pair.0.to_owned(), pair.1.to_owned()))
+fn completion(shell: clap_complete::Shell) -> String {
+    let mut script = Vec::new();
+    let mut command = Arguments::command();
+    clap_complete::generate(shell, &mut command, "linkerd-cni", &mut script);
+    String::from_utf8_lossy(&script).into_owned()
+}
+
+/// Entering a pod's namespace, and reading the records, takes root.
+fn need_root(what: &str) -> Result<(), String> {
+    if nix::unistd::geteuid().is_root() {
+        return Ok(());
+    }
+    Err(format!(
+        "{what} must be run as root: it enters the pods' network namespaces"
+    ))
+}
+
+// === impl Outcome ===
+
+impl Outcome {
+    fn fine(text: String) -> Self {
+        Self { text, code: 0 }
+    }
 }

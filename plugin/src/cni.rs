@@ -13,7 +13,7 @@ mod version;
 pub use args::PodRef;
 pub use attachment::{Attachment, Environment, command};
 pub use config::{InstallerRef, KubernetesConfig, NetworkConfig, ValidAttachment};
-pub use error::{Code, Error, chain_of_causes};
+pub use error::{Code, Error, chain_of_causes, in_words};
 pub use result::PreviousResult;
 pub use rscni_types::types::Cmd as Command;
 pub use version::{Version, supported, version_document};

@@ -1,11 +1,11 @@
 //! DEL: removes what ADD left, if anything is left. Never fails, never asks the API server.
 
-use nix::{ifaddrs::getifaddrs, net::if_::InterfaceFlags};
 use proxy_init_rules::Family;
 
 use crate::{
     cni::Attachment,
     firewall::{BackendKind, Withdrawal, withdraw},
+    interfaces,
     netns::{Namespace, NetnsError},
     record::{Decision, Records},
 };
@@ -61,22 +61,12 @@ fn withdraw_from(
     namespace.enter(|| {
         // Without a record another interface is the only sign of another attachment. Removing
         // the rules of a pod that goes on running would let its traffic out in the clear.
-        if is_without_record && has_other_interface(&attachment.ifname) {
+        if is_without_record && interfaces::has_other(&attachment.ifname) {
             tracing::info!("No record, and other interfaces are up: the rules stay");
             return Withdrawal::default();
         }
         withdraw(backends, families)
     })
-}
-
-/// Whether an interface besides loopback and `ifname` is up in the namespace of this thread.
-/// Devices that the kernel makes in every namespace (`tunl0`, `sit0`) are down.
-fn has_other_interface(ifname: &str) -> bool {
-    let interfaces = getifaddrs().into_iter().flatten();
-    interfaces
-        .filter(|interface| !interface.flags.contains(InterfaceFlags::IFF_LOOPBACK))
-        .filter(|interface| interface.flags.contains(InterfaceFlags::IFF_UP))
-        .any(|interface| interface.interface_name != ifname)
 }
 
 fn report(attachment: &Attachment, done: &Withdrawal) {

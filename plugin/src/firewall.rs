@@ -10,11 +10,13 @@ use crate::exec::ExecError;
 mod apply;
 mod choice;
 mod iptables;
+mod live;
 mod simulate;
 mod withdraw;
 
 pub(crate) use apply::{Applied, ApplyError, Order, apply};
-pub(crate) use iptables::is_installed;
+pub(crate) use iptables::installed;
+pub(crate) use live::{Live, live};
 pub(crate) use withdraw::{Withdrawal, withdraw};
 
 /// A way to reach the kernel.
@@ -137,11 +139,4 @@ impl fmt::Display for BackendKind {
             Self::Simulate => "simulate",
         })
     }
-}
-
-/// A failure and what led to it, in one line.
-fn with_causes(failure: &Failure) -> String {
-    let causes = crate::cni::chain_of_causes(failure);
-    let colon = if causes.is_empty() { "" } else { ": " };
-    format!("{failure}{colon}{causes}")
 }

@@ -12,7 +12,7 @@ mod token;
 
 pub(crate) use client::ApiServer;
 pub(crate) use error::ApiError;
-pub(crate) use kubeconfig::{KubeconfigError, read as read_kubeconfig};
+pub(crate) use kubeconfig::{KubeconfigError, inspect};
 pub(crate) use objects::{Namespace, Pod, SecurityContext};
 
 /// What ADD and CHECK need to know of the cluster.

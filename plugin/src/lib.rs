@@ -5,15 +5,18 @@
 //! tool.
 
 mod add;
+mod attachments;
 mod check;
 pub mod cli;
 pub mod cni;
+mod comparison;
 mod decision;
 mod del;
 mod error;
 mod exec;
 mod firewall;
 mod gc;
+mod interfaces;
 mod kubernetes;
 mod log;
 mod netns;

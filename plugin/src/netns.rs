@@ -1,7 +1,7 @@
 //! The pod's network namespace: opening, locking and entering it. The only `setns`.
 
 use std::{
-    fs::File,
+    fs::{self, File, Metadata},
     io,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
@@ -25,6 +25,13 @@ const OWN: &str = "/proc/self/ns/net";
 pub(crate) struct Namespace {
     file: File,
     path: PathBuf,
+}
+
+/// Tells one namespace from another, whatever their paths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Identity {
+    device: u64,
+    inode: u64,
 }
 
 /// Holds off other runs on the same namespace until it is dropped. The lock lies on the namespace
@@ -99,9 +106,7 @@ impl Namespace {
             Ok(_) => return Err(not_a_namespace(path, None)),
             Err(errno) => return Err(not_a_namespace(path, Some(errno))),
         }
-        let identity = |file: &File| file.metadata().map(|meta| (meta.dev(), meta.ino()));
-        let own = File::open(OWN).and_then(|own| identity(&own));
-        let same = own.and_then(|own| Ok(own == identity(&file)?));
+        let same = own().and_then(|own| Ok(own == Identity::of(&file.metadata()?)));
         match same {
             Ok(false) => {}
             Ok(true) => return Err(NetnsError::Own { path }),
@@ -175,6 +180,16 @@ impl Namespace {
         }
     }
 
+    /// What tells it from other namespaces.
+    ///
+    /// # Errors
+    /// The kernel does not tell.
+    pub(crate) fn identity(&self) -> Result<Identity, NetnsError> {
+        let metadata = self.file.metadata();
+        let told = metadata.map(|metadata| Identity::of(&metadata));
+        told.map_err(|source| self.system("cannot be told from others", source))
+    }
+
     fn system(&self, what: &'static str, source: io::Error) -> NetnsError {
         NetnsError::System {
             path: self.path.clone(),
@@ -182,4 +197,25 @@ impl Namespace {
             source,
         }
     }
+}
+
+// === impl Identity ===
+
+impl Identity {
+    /// Of a file that is a namespace. `/proc/PID/ns/net` need not be opened for it.
+    #[must_use]
+    pub(crate) fn of(metadata: &Metadata) -> Self {
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+        }
+    }
+}
+
+/// The namespace that we run in.
+///
+/// # Errors
+/// The kernel does not tell.
+pub(crate) fn own() -> io::Result<Identity> {
+    fs::metadata(OWN).map(|metadata| Identity::of(&metadata))
 }

@@ -152,16 +152,27 @@ impl Records {
     /// All records that can be read, by file name.
     #[must_use]
     pub(crate) fn all(&self) -> Vec<Record> {
+        self.files().iter().filter_map(|path| read(path)).collect()
+    }
+
+    /// The files of records that cannot be read, by name.
+    #[must_use]
+    pub(crate) fn broken(&self) -> Vec<PathBuf> {
+        let files = self.files().into_iter();
+        files.filter(|path| read(path).is_none()).collect()
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(&self.directory)
             .into_iter()
             .flatten()
             .flatten();
-        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-        paths.sort();
-        let records = paths
-            .iter()
-            .filter(|path| path.extension().is_some_and(|e| e == "json"));
-        records.filter_map(|path| read(path)).collect()
+        let paths = entries.map(|entry| entry.path());
+        let mut files: Vec<PathBuf> = paths
+            .filter(|path| path.extension().is_some_and(|e| e == "json"))
+            .collect();
+        files.sort();
+        files
     }
 
     /// Whether another attachment of the same container has a record of a redirect: the rules

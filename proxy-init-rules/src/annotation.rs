@@ -114,8 +114,9 @@ fn meant(found: &str) -> Option<&'static str> {
     (is_skip || distance(found, nearest) <= 2).then_some(nearest)
 }
 
-/// Levenshtein distance, in characters.
-fn distance(a: &str, b: &str) -> usize {
+/// Levenshtein distance, in characters: how many must be inserted, deleted or substituted.
+#[must_use]
+pub fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.chars().enumerate() {

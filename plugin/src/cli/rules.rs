@@ -1,15 +1,13 @@
 //! `linkerd-cni rules`: the rules that a pod would get.
 
-use std::path::Path;
+use proxy_init_rules::{Annotated, Family, Overrides, RuleSet, suggestions};
 
-use proxy_init_rules::{Annotated, Config, Family, Overrides, RawConfig, RuleSet, suggestions};
-use serde_json::Value;
+use super::{Outcome, RulesArguments, conf};
 
-use super::RulesArguments;
-
-pub(super) fn text(arguments: &RulesArguments) -> Result<String, String> {
-    let base =
-        read(&arguments.conf).map_err(|why| format!("{}: {why}", arguments.conf.display()))?;
+pub(super) fn run(arguments: &RulesArguments) -> Result<Outcome, String> {
+    let entry = conf::read(&arguments.conf)?;
+    let base = entry.config.linkerd();
+    let base = base.map_err(|error| format!("{}: {error}", entry.file.display()))?;
     let annotations = arguments.annotation.iter().cloned().collect();
     let pod = Annotated {
         object: "the command line",
@@ -24,21 +22,6 @@ pub(super) fn text(arguments: &RulesArguments) -> Result<String, String> {
     } else {
         Family::Ipv4
     };
-    Ok(RuleSet::new(&overrides.apply(base), family).render_install())
-}
-
-fn read(file: &Path) -> Result<Config, String> {
-    let text = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
-    let conf: Value = serde_json::from_str(&text).map_err(|error| format!("not JSON: {error}"))?;
-    let linkerd = entry(&conf).ok_or("no entry of type linkerd-cni and no linkerd object in it")?;
-    RawConfig::from_value(linkerd)
-        .and_then(Config::try_from)
-        .map_err(|error| error.to_string())
-}
-
-/// The `linkerd` object of a configuration, or of our entry in a list.
-fn entry(conf: &Value) -> Option<&Value> {
-    let entries = conf["plugins"].as_array().into_iter().flatten();
-    let ours = entries.filter(|entry| entry["type"] == "linkerd-cni");
-    ours.chain([conf]).find_map(|entry| entry.get("linkerd"))
+    let rules = RuleSet::new(&overrides.apply(base), family);
+    Ok(Outcome::fine(rules.render_install()))
 }

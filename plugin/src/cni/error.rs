@@ -84,6 +84,14 @@ impl Error {
     }
 }
 
+/// An error and what led to it, in one line.
+#[must_use]
+pub fn in_words(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = chain_of_causes(error);
+    let colon = if causes.is_empty() { "" } else { ": " };
+    format!("{error}{colon}{causes}")
+}
+
 /// The causes below an error, outermost first.
 #[must_use]
 pub fn chain_of_causes(error: &(dyn std::error::Error + 'static)) -> String {

@@ -3,6 +3,7 @@
 use proxy_init_rules::{Config, Family, IptablesMode, RuleSet};
 
 use super::{Backend, BackendKind, Failure, Installed, choice};
+use crate::cni::in_words;
 
 /// What is to be applied.
 #[derive(Debug, Clone)]
@@ -176,15 +177,11 @@ impl ApplyError {
     #[must_use]
     pub fn details(&self) -> String {
         match self {
-            Self::Locked(failure) => super::with_causes(failure),
+            Self::Locked(failure) => in_words(&**failure),
             Self::NoBackend(attempts) => {
-                let lines = attempts.iter().map(|attempt| {
-                    format!(
-                        "{}: {}",
-                        attempt.backend,
-                        super::with_causes(&attempt.failure)
-                    )
-                });
+                let lines = attempts
+                    .iter()
+                    .map(|attempt| format!("{}: {}", attempt.backend, in_words(&*attempt.failure)));
                 lines.collect::<Vec<_>>().join("\n")
             }
         }

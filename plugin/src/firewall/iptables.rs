@@ -72,10 +72,27 @@ impl Iptables {
     }
 }
 
-/// Whether the program that sets the rules is on this host.
+/// The program that sets the rules, if it is on this host.
 #[must_use]
-pub(crate) fn is_installed(kind: BackendKind, family: Family) -> bool {
-    Iptables::new(kind).program(family, "restore").is_ok()
+pub(crate) fn installed(kind: BackendKind, family: Family) -> Option<PathBuf> {
+    Iptables::new(kind).program(family, "restore").ok()
+}
+
+/// Whether the program that shows the rules is on this host.
+#[must_use]
+pub(super) fn can_read(kind: BackendKind, family: Family) -> bool {
+    Iptables::new(kind).program(family, "save").is_ok()
+}
+
+/// Whether the namespace of the calling thread has a legacy `nat` table.
+#[must_use]
+pub(super) fn has_legacy_table(family: Family) -> bool {
+    let names = match family {
+        Family::Ipv4 => "/proc/thread-self/net/ip_tables_names",
+        Family::Ipv6 => "/proc/thread-self/net/ip6_tables_names",
+    };
+    let names = std::fs::read_to_string(names).unwrap_or_default();
+    names.lines().any(|name| name == "nat")
 }
 
 /// A command that went well.

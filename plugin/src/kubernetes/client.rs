@@ -37,6 +37,7 @@ pub(crate) struct ApiServer {
     kubeconfig: PathBuf,
     connection: Option<Connection>,
     started: Option<Instant>,
+    budget: Duration,
     requests: u32,
 }
 
@@ -74,8 +75,16 @@ impl ApiServer {
             kubeconfig: kubeconfig.into(),
             connection: None,
             started: None,
+            budget: BUDGET,
             requests: 0,
         }
+    }
+
+    /// The same, for somebody who waits no longer than this for all answers together.
+    #[must_use]
+    pub(crate) fn within(mut self, budget: Duration) -> Self {
+        self.budget = budget;
+        self
     }
 
     fn get<T: DeserializeOwned>(&mut self, question: Question<'_>) -> Result<T, ApiError> {
@@ -114,10 +123,11 @@ impl ApiServer {
         freshness: Freshness,
     ) -> Result<T, ApiError> {
         let started = *self.started.get_or_insert_with(Instant::now);
+        let budget = self.budget;
         let asked = Instant::now();
         let mut pause = PAUSE;
         for attempts in 1.. {
-            let left = BUDGET.saturating_sub(started.elapsed());
+            let left = budget.saturating_sub(started.elapsed());
             let query = match freshness {
                 Freshness::Cached => "?resourceVersion=0",
                 Freshness::Latest => "",
@@ -133,7 +143,7 @@ impl ApiServer {
                     },
                     Err(trouble) => trouble,
                 };
-            let left = BUDGET.saturating_sub(started.elapsed());
+            let left = budget.saturating_sub(started.elapsed());
             if !trouble.is_transient() || left <= pause {
                 let token = connection.token.as_deref();
                 return Err(trouble.into_error(question, url, attempts, asked.elapsed(), token));

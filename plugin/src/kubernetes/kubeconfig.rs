@@ -10,6 +10,9 @@ use kube::{
     Config,
     config::{AuthInfo, KubeConfigOptions, Kubeconfig},
 };
+use time::OffsetDateTime;
+
+use super::token;
 
 /// How to reach the API server, and as whom.
 #[derive(Debug)]
@@ -61,15 +64,28 @@ pub enum KubeconfigError {
     },
 }
 
-/// Reads a kubeconfig and tells its server and token.
+/// What a kubeconfig says, without its secrets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Inspected {
+    /// URL of the API server.
+    pub server: String,
+    /// When the token ends, if it says so.
+    pub expiry: Option<OffsetDateTime>,
+}
+
+/// Reads a kubeconfig as the client would, and asks nobody.
 ///
 /// # Errors
 /// It is missing, empty, or of no use.
-pub(crate) fn read(path: &Path) -> Result<(String, Option<String>), KubeconfigError> {
-    let (kubeconfig, server) = load(path)?;
-    let users = kubeconfig.auth_infos.iter();
-    let user = users.filter_map(|named| named.auth_info.as_ref()).next();
-    Ok((server, user.and_then(token_of)))
+pub(crate) fn inspect(path: &Path) -> Result<Inspected, KubeconfigError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let runtime = runtime.map_err(|source| KubeconfigError::Read {
+        path: path.to_path_buf(),
+        source,
+    })?;
+    let Access { server, token, .. } = runtime.block_on(access(path))?;
+    let expiry = token.as_deref().and_then(token::expiry);
+    Ok(Inspected { server, expiry })
 }
 
 /// Reads the kubeconfig into what the client is made from.
@@ -184,7 +200,7 @@ mod tests {
 
     #[test]
     fn faults_name_the_file_and_never_quote_it() {
-        let missing = read(Path::new("/nonexistent/kubeconfig"))
+        let missing = inspect(Path::new("/nonexistent/kubeconfig"))
             .unwrap_err()
             .to_string();
         assert!(
@@ -202,26 +218,29 @@ mod tests {
             ("apiVersion: v1\nkind: Config\n", "names no server"),
         ] {
             let file = write(text);
-            let error = read(file.path()).unwrap_err().to_string();
+            let error = inspect(file.path()).unwrap_err().to_string();
             assert!(
                 error.contains(words) && !error.contains("secret"),
                 "{text:?}: {error}"
             );
             assert!(error.contains(&*file.path().to_string_lossy()), "{error}");
         }
-        assert!(matches!(read(Path::new("")), Err(KubeconfigError::Unnamed)));
+        assert!(matches!(
+            inspect(Path::new("")),
+            Err(KubeconfigError::Unnamed)
+        ));
     }
 
     #[test]
-    fn server_and_token_are_read() {
+    fn server_and_expiry_are_read() {
         let file = write(
             "apiVersion: v1\nkind: Config\nclusters:\n- name: local\n  cluster:\n    \
-             server: https://[10.96.0.1]:443\nusers:\n- name: linkerd-cni\n  user:\n    token: abc\n",
+             server: https://[10.96.0.1]:443\nusers:\n- name: linkerd-cni\n  user:\n    token: abc\n\
+             contexts:\n- name: c\n  context:\n    cluster: local\n    user: linkerd-cni\n\
+             current-context: c\n",
         );
-        let found = read(file.path()).unwrap();
-        assert_eq!(
-            found,
-            ("https://10.96.0.1:443".to_owned(), Some("abc".to_owned()))
-        );
+        let found = inspect(file.path()).unwrap();
+        assert_eq!(found.server, "https://10.96.0.1:443");
+        assert_eq!(found.expiry, None);
     }
 }

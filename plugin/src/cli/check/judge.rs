@@ -1,0 +1,130 @@
+//! From what is known and seen of an attachment to its row.
+
+use super::{
+    inquiry::Inquiry,
+    look::Seen,
+    row::{Meshed, Row, State},
+};
+use crate::{
+    attachments::Known,
+    check::without_rules,
+    cni::PodRef,
+    comparison::{self, Finding},
+    decision::Pass,
+    firewall::{BackendKind, Live},
+    record::{Decision, Record},
+    resolve::Resolution,
+};
+
+pub(super) fn row(known: &Known, seen: Seen, inquiry: &mut Inquiry) -> Row {
+    let row = Row::of(known);
+    match (&known.record, seen) {
+        (_, Seen::Gone) => row.noted(
+            State::Gone,
+            "the network namespace is gone; DEL or GC drops what is left of it",
+        ),
+        (_, Seen::Failed(why)) => row.noted(State::Failed, why),
+        (Some(record), seen) => recorded(row, record, seen),
+        (None, Seen::Tables(tables)) => unrecorded(row, known, &tables, inquiry),
+        (None, _) => row.noted(
+            State::Unknown,
+            "no record of it can be read, and nobody names its network namespace",
+        ),
+    }
+}
+
+fn recorded(row: Row, record: &Record, seen: Seen) -> Row {
+    match (&record.decision, seen) {
+        (Decision::Pass { why }, _) => row.fine(Meshed::No(why.to_string())),
+        (Decision::Redirect { backend, .. }, Seen::Compared(findings)) => {
+            row.compared(Some(*backend), findings)
+        }
+        (Decision::Redirect { backend, .. }, _) if *backend == BackendKind::Simulate => {
+            let row = row.noted(State::Ok, "simulated: its rules only went to the log");
+            row.compared(Some(*backend), Vec::new())
+        }
+        (Decision::Redirect { .. }, _) => {
+            row.noted(State::Unknown, "its record names no network namespace")
+        }
+    }
+}
+
+fn unrecorded(row: Row, known: &Known, tables: &[Live], inquiry: &mut Inquiry) -> Row {
+    match (&known.pod, comparison::backend_of(tables)) {
+        (Some(pod), None) => unredirected(row, known, pod, inquiry),
+        (Some(pod), Some(backend)) => redirected(row, known, pod, backend, tables, inquiry),
+        (None, Some(backend)) => by_shape(row, backend, tables, "nobody says which pod this is"),
+        (None, None) => row.noted(
+            State::Unknown,
+            "no redirect rules; nobody says which pod this is, if it is one",
+        ),
+    }
+}
+
+fn unredirected(row: Row, known: &Known, pod: &PodRef, inquiry: &mut Inquiry) -> Row {
+    if let Some(why) = inquiry.exempt(pod) {
+        return row.fine(Meshed::No(why.to_string()));
+    }
+    match inquiry.is_meshed(pod) {
+        Ok(Err(why)) => row.fine(Meshed::No(why.to_string())),
+        Ok(Ok(())) => {
+            let mut row = row;
+            if known.was_chained == Some(false) {
+                let note = "linkerd-cni was not in its list of plugins when it started";
+                row.notes.push(note.to_owned());
+            }
+            row.compared(None, vec![Finding::of_pod("no-rules", without_rules(pod))])
+        }
+        Err(why) => row.noted(
+            State::Unknown,
+            format!("no redirect rules; whether it is meshed nobody tells: {why}"),
+        ),
+    }
+}
+
+fn redirected(
+    row: Row,
+    known: &Known,
+    pod: &PodRef,
+    backend: BackendKind,
+    tables: &[Live],
+    inquiry: &mut Inquiry,
+) -> Row {
+    let row = Row {
+        backend: Some(backend),
+        ..row
+    };
+    match inquiry.resolve(pod) {
+        Ok(Resolution::Meshed(meshed)) => {
+            let has_ipv6 = known.addresses.iter().any(|ip| ip.is_ipv6());
+            let found = comparison::without_record(&meshed.config, has_ipv6, tables);
+            row.compared(Some(backend), found.unwrap_or_default())
+        }
+        Ok(Resolution::Pass(why @ Pass::InitContainer)) => row.fine(Meshed::No(why.to_string())),
+        Ok(Resolution::Pass(why)) => {
+            let text = format!("the pod has redirect rules though it should not: {why}");
+            let row = row.differing(vec![Finding::of_pod("unexpected", text)]);
+            Row {
+                meshed: Meshed::No(why.to_string()),
+                ..row
+            }
+        }
+        Err(why) => by_shape(row, backend, tables, &why),
+    }
+}
+
+/// Without knowing what the rules should be: whether each chain is there and jumped to.
+fn by_shape(row: Row, backend: BackendKind, tables: &[Live], why: &str) -> Row {
+    let all = tables.iter().flat_map(|live| &live.tables);
+    let ours = all.filter(|(_, table)| table.has_ours());
+    let findings: Vec<Finding> = ours
+        .flat_map(|(_, table)| proxy_init_rules::difference(&table.rule_set(), table))
+        .map(|difference| Finding::from(&difference))
+        .collect();
+    let note = format!(
+        "its rules were set by another program and only looked at for chains and jumps: {why}"
+    );
+    let mut row = row.compared(Some(backend), findings);
+    row.notes.push(note);
+    row
+}

@@ -1,0 +1,95 @@
+//! The kubeconfig and the token in it.
+
+use std::{io::ErrorKind, path::Path};
+
+use time::{Duration, OffsetDateTime, format_description::well_known::Rfc3339};
+
+use super::Line;
+use crate::{
+    cni::chain_of_causes,
+    kubernetes::{KubeconfigError, inspect},
+};
+
+const ABOUT: &str = "kubeconfig";
+const TOKEN: &str = "token";
+
+/// The installer renews a token long before its end; one that ended longer ago than this stays so,
+/// whatever this host's clock says.
+const CERTAIN: Duration = Duration::hours(1);
+
+const LOOK: &str = "linkerd-cni-installer writes it, is its pod running on this node?";
+
+pub(super) fn lines(kubeconfig: &str) -> Vec<Line> {
+    match inspect(Path::new(kubeconfig)) {
+        Ok(access) => {
+            let text = format!("{kubeconfig}, for {}", access.server);
+            let now = OffsetDateTime::now_utc();
+            vec![Line::fine(ABOUT, text), token(access.expiry, now)]
+        }
+        Err(error) => vec![unusable(&error)],
+    }
+}
+
+fn unusable(error: &KubeconfigError) -> Line {
+    let cause = chain_of_causes(error);
+    match error {
+        // The installer is about to write it: the one fault that mends itself.
+        KubeconfigError::Read { path, source } if source.kind() == ErrorKind::NotFound => {
+            Line::warning(ABOUT, format!("{} is not there", path.display()), LOOK)
+        }
+        KubeconfigError::Read { path, .. } => Line::fault(
+            ABOUT,
+            format!("{} cannot be read: {cause}", path.display()),
+            "it must be a file that root can read; linkerd-cni-installer writes it anew if it is \
+             deleted",
+        ),
+        KubeconfigError::Empty { path } => Line::fault(
+            ABOUT,
+            format!("{} is empty", path.display()),
+            "delete it, and linkerd-cni-installer writes it anew",
+        ),
+        KubeconfigError::Unusable { path, reason } => Line::fault(
+            ABOUT,
+            format!("{} cannot be used: {reason}", path.display()),
+            "delete it, and linkerd-cni-installer writes it anew",
+        ),
+        KubeconfigError::Unnamed => Line::fault(
+            ABOUT,
+            "kubernetes.kubeconfig is not set in the network configuration",
+            "linkerd-cni-installer sets it; who else wrote the configuration?",
+        ),
+    }
+}
+
+fn token(expiry: Option<OffsetDateTime>, now: OffsetDateTime) -> Line {
+    let Some(end) = expiry else {
+        return Line::fine(TOKEN, "does not say when it ends");
+    };
+    let at = end.format(&Rfc3339).unwrap_or_default();
+    if end + CERTAIN < now {
+        Line::fault(TOKEN, format!("expired at {at}"), LOOK)
+    } else if end < now {
+        Line::warning(TOKEN, format!("expired at {at}"), LOOK)
+    } else {
+        Line::fine(TOKEN, format!("valid until {at}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::Verdict;
+
+    #[test]
+    fn only_a_token_that_ended_long_ago_is_a_fault() {
+        let now = OffsetDateTime::from_unix_timestamp(1_700_000_000).unwrap();
+        let ended = |minutes| token(Some(now - Duration::minutes(minutes)), now).verdict;
+        assert_eq!(token(None, now).verdict, Verdict::Fine);
+        assert_eq!(ended(-1), Verdict::Fine);
+        assert_eq!(ended(1), Verdict::Warning);
+        assert_eq!(ended(60), Verdict::Warning);
+        assert_eq!(ended(61), Verdict::Fault);
+        let line = token(Some(now - Duration::hours(2)), now);
+        assert_eq!(line.text, "expired at 2023-11-14T20:13:20Z");
+    }
+}
