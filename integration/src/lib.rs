@@ -20,5 +20,6 @@ pub mod plugin;
 pub mod process;
 pub mod rules;
 pub mod stage;
+pub mod tool;
 pub mod trace;
 pub mod traffic;

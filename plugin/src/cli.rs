@@ -63,7 +63,7 @@ fn serve(command: &Subcommands, screen: Screen) -> Result<Outcome, String> {
         Subcommands::Check(arguments) => check::run(arguments, screen),
         Subcommands::Rules(arguments) => rules::run(arguments),
         Subcommands::Explain(arguments) => explain::run(arguments, screen),
-        Subcommands::Status(arguments) => Ok(status::run(arguments, screen)),
+        Subcommands::Status(arguments) => status::run(arguments, screen),
         Subcommands::Version => Ok(Outcome::fine(version())),
         Subcommands::Completion { shell } => Ok(Outcome::fine(completion(*shell))),
     }

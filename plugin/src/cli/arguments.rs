@@ -117,7 +117,7 @@ warning is worth a look. Nothing is asked of the API server, and nothing is chan
 Example:
   linkerd-cni status --conf /etc/cni/net.d/10-calico.conflist
 
-Exit status: 0 no fault, 1 faults.")]
+Exit status: 0 no fault, 1 faults, 2 usage or not possible.")]
 pub(super) struct StatusArguments {
     /// The network configuration, instead of the first in --conf-dir with an entry of linkerd-cni.
     #[arg(long, value_name = "FILE", conflicts_with = "conf_dir")]

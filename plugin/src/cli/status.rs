@@ -8,9 +8,10 @@ use super::{
 };
 use crate::status::{Line, Verdict, lines};
 
-pub(super) fn run(arguments: &StatusArguments, screen: Screen) -> Outcome {
+pub(super) fn run(arguments: &StatusArguments, screen: Screen) -> Result<Outcome, String> {
     let entry = match &arguments.conf {
-        Some(file) => conf::read(file),
+        // A file that somebody names has to be there; the node's own may be missing.
+        Some(file) => Ok(conf::read(file)?),
         None => conf::find(&arguments.conf_dir),
     };
     let lines = match entry {
@@ -24,10 +25,10 @@ pub(super) fn run(arguments: &StatusArguments, screen: Screen) -> Outcome {
         }
     };
     let is_faulty = lines.iter().any(|line| line.verdict == Verdict::Fault);
-    Outcome {
+    Ok(Outcome {
         text: text(&lines, screen),
         code: if is_faulty { DIFFERENT } else { 0 },
-    }
+    })
 }
 
 fn text(lines: &[Line], screen: Screen) -> String {

@@ -1,0 +1,43 @@
+//! Rules that are not where the record says.
+
+use linkerd_cni_integration::rules::{self, Family, Tables};
+use linkerd_cni_integration::stage::Stage;
+
+/// After ADD, the rules taken out and set again with the other programs.
+fn moved(mode: &str, from: Tables, to: Tables) -> Stage {
+    let stage = Stage::new("meshed").linkerd("iptables-mode", mode);
+    stage.add().succeed();
+    for family in [Family::V4, Family::V6] {
+        let saved = rules::save(&stage.netns, from, family);
+        rules::restore(&stage.netns, from, family, "*nat\n-F\n-X\nCOMMIT\n");
+        rules::restore(&stage.netns, to, family, &saved);
+    }
+    stage
+}
+
+#[test]
+fn rules_of_the_other_backend_are_named_as_such() {
+    for (mode, from, to, other) in [
+        ("nft", Tables::Nft, Tables::Legacy, "legacy"),
+        ("legacy", Tables::Legacy, Tables::Nft, "nft"),
+    ] {
+        let output = moved(mode, from, to).call("CHECK").fail(101);
+        let line = |family| {
+            format!("{family}: the rules are set with {other}, not with {mode} as recorded")
+        };
+        let lines = [line("IPv4"), line("IPv6")].join("\n");
+        assert_eq!(output.details(), lines, "{mode}");
+    }
+}
+
+#[test]
+fn what_plain_means_may_change() {
+    // Debian's plain programs are nft's.
+    let stage = moved("plain", Tables::Nft, Tables::Legacy);
+    stage.call("CHECK").succeed();
+    let flush = "*nat\n-D PROXY_INIT_OUTPUT 1\nCOMMIT\n";
+    rules::restore(&stage.netns, Tables::Legacy, Family::V6, flush);
+    let output = stage.call("CHECK").fail(101);
+    output.says(&["IPv6 PROXY_INIT_OUTPUT: rule 1 is missing"]);
+    assert_eq!(output.details(), "");
+}

@@ -1,0 +1,14 @@
+//! CHECK, STATUS, GC and the command line, shown from outside: against what
+//! `iptables` itself did, and where real connections landed.
+
+mod check_all;
+mod costs;
+mod elsewhere;
+mod explain;
+mod foreign;
+mod gc;
+mod matrix;
+mod other_plugin;
+mod status;
+mod status_command;
+mod usage;
