@@ -57,6 +57,12 @@ impl Tool {
         self
     }
 
+    /// Adds words.
+    pub fn args(mut self, words: &[&str]) -> Self {
+        self.arguments.extend(words.iter().map(OsString::from));
+        self
+    }
+
     /// Sets an environment variable.
     pub fn env(mut self, name: &str, value: impl Into<OsString>) -> Self {
         self.environment.push((name.to_owned(), value.into()));

@@ -23,7 +23,11 @@ fn check_with_a_record_reads_each_family_once_and_asks_nobody() {
             format!("iptables{infix}-save"),
             format!("ip6tables{infix}-save"),
         ];
-        assert_eq!(programs(&stage.call("CHECK").trace(None)), expected, "{mode}");
+        assert_eq!(
+            programs(&stage.call("CHECK").trace(None)),
+            expected,
+            "{mode}"
+        );
         assert!(stage.api.requests().is_empty());
     }
 }

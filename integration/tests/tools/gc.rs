@@ -34,7 +34,10 @@ fn gc(directory: &Path, valid: Value, more: &str) -> Output {
         "mkdir -p {RECORDS}; mount --bind {} {RECORDS}\n{more}",
         directory.display()
     );
-    Call::new("GC").config(&config).with_mounts(&mounts).succeed()
+    Call::new("GC")
+        .config(&config)
+        .with_mounts(&mounts)
+        .succeed()
 }
 
 fn left(directory: &Path) -> Vec<String> {

@@ -176,7 +176,10 @@ impl Matrix {
         let expected = format!("pod emojivoto/web-meshed: {} {chain}: {what}", self.family);
         let output = self.stage.call("CHECK").fail(101);
         let is_alone = output.details().is_empty();
-        assert!(output.msg().starts_with(&expected) && is_alone, "{expected}: {output:#?}");
+        assert!(
+            output.msg().starts_with(&expected) && is_alone,
+            "{expected}: {output:#?}"
+        );
         self.put_back();
     }
 

@@ -31,13 +31,19 @@ fn commands(ports: &[u16], id: &str) -> Vec<String> {
         ));
     }
     commands.extend([
-        format!("-A PREROUTING -j PROXY_INIT_REDIRECT {}", comment("install-proxy-init-prerouting")),
+        format!(
+            "-A PREROUTING -j PROXY_INIT_REDIRECT {}",
+            comment("install-proxy-init-prerouting")
+        ),
         "-N PROXY_INIT_OUTPUT".to_owned(),
         format!(
             "-A PROXY_INIT_OUTPUT -m owner --uid-owner 2102 -j RETURN {}",
             comment("ignore-proxy-user-id")
         ),
-        format!("-A PROXY_INIT_OUTPUT -o lo -j RETURN {}", comment("ignore-loopback")),
+        format!(
+            "-A PROXY_INIT_OUTPUT -o lo -j RETURN {}",
+            comment("ignore-loopback")
+        ),
         format!(
             "-A PROXY_INIT_OUTPUT -p tcp --match multiport --dports 25,587 -j RETURN {}",
             comment("ignore-port-25,587")
@@ -46,7 +52,10 @@ fn commands(ports: &[u16], id: &str) -> Vec<String> {
             "-A PROXY_INIT_OUTPUT -p tcp -j REDIRECT --to-port 4140 {}",
             comment("redirect-all-outgoing-to-proxy-port")
         ),
-        format!("-A OUTPUT -j PROXY_INIT_OUTPUT {}", comment("install-proxy-init-output")),
+        format!(
+            "-A OUTPUT -j PROXY_INIT_OUTPUT {}",
+            comment("install-proxy-init-output")
+        ),
     ]);
     commands
 }
@@ -65,7 +74,10 @@ fn stage(ports: &[u16]) -> Stage {
 
 fn run(stage: &Stage, program: &str, commands: &[String]) {
     for command in commands {
-        let words: Vec<&str> = ["-t", "nat"].into_iter().chain(command.split(' ')).collect();
+        let words: Vec<&str> = ["-t", "nat"]
+            .into_iter()
+            .chain(command.split(' '))
+            .collect();
         let ran = stage.netns.run(program, &words);
         ran.unwrap_or_else(|error| panic!("{error:#}"));
     }
@@ -92,9 +104,16 @@ fn what_differs_in_them_is_named() {
     for base in ["iptables-nft", "ip6tables-nft"] {
         run(&stage, base, &commands(&[], ""));
     }
-    run(&stage, "iptables-nft", &["-D PROXY_INIT_OUTPUT 1".to_owned()]);
+    run(
+        &stage,
+        "iptables-nft",
+        &["-D PROXY_INIT_OUTPUT 1".to_owned()],
+    );
     let output = stage.call("CHECK").fail(101);
-    output.says(&["IPv4 PROXY_INIT_OUTPUT: rule 1 is missing", "uid-owner 2102"]);
+    output.says(&[
+        "IPv4 PROXY_INIT_OUTPUT: rule 1 is missing",
+        "uid-owner 2102",
+    ]);
     assert_eq!(output.details(), "");
 }
 
@@ -122,7 +141,9 @@ fn without_a_record_an_api_server_that_does_not_answer_is_a_warning() {
 #[test]
 fn rules_that_cannot_be_read_are_not_taken_for_none() {
     let stage = stage(&[]);
-    let hidden = stage.call("CHECK").with_mounts("mount -t tmpfs none /usr/sbin");
+    let hidden = stage
+        .call("CHECK")
+        .with_mounts("mount -t tmpfs none /usr/sbin");
     hidden.fail(100).says(&["not installed"]);
 }
 
@@ -132,12 +153,19 @@ fn the_command_line_judges_them_by_their_shape_where_nobody_can_be_asked() {
     run(&stage, "iptables-nft", &commands(&[], ""));
     let check = || Tool::new(&["check", "-o", "json", "--netns"]).arg(stage.netns.path());
     let row = check().exits(0).json()["attachments"][0].clone();
-    assert_eq!((&row["state"], &row["backend"]), (&json!("ok"), &json!("nft")));
+    assert_eq!(
+        (&row["state"], &row["backend"]),
+        (&json!("ok"), &json!("nft"))
+    );
     assert_eq!(row["recorded"], json!(false));
 
     run(&stage, "iptables-nft", &["-D PREROUTING 1".to_owned()]);
     let row = check().exits(1).json()["attachments"][0].clone();
-    assert_eq!(row["differences"].as_array().map(Vec::len), Some(1), "{row}");
+    assert_eq!(
+        row["differences"].as_array().map(Vec::len),
+        Some(1),
+        "{row}"
+    );
     assert_eq!(row["differences"][0]["kind"], json!("missing"));
     assert_eq!(row["differences"][0]["chain"], json!("PREROUTING"));
 }

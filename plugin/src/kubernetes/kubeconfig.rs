@@ -114,6 +114,10 @@ pub(super) async fn access(path: &Path) -> Result<Access, KubeconfigError> {
             "its token has characters that no token has".to_owned(),
         ));
     }
+    if config.root_cert.as_ref().is_some_and(Vec::is_empty) {
+        let reason = "its certificate authority holds no certificate";
+        return Err(unusable(reason.to_owned()));
+    }
     config.proxy_url = None;
     config.default_retry = false;
     Ok(Access {
