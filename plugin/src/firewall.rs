@@ -56,6 +56,13 @@ pub(crate) trait Backend {
     /// It cannot be read.
     fn read(&self, family: Family) -> Result<NatTable, Failure>;
 
+    /// The same without bringing a table into being: a legacy one would be there for good once it
+    /// has been asked for.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    fn peek(&self, family: Family) -> Result<NatTable, Failure>;
+
     /// Takes our rules out; whether there were any.
     ///
     /// # Errors

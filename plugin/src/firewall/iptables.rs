@@ -30,6 +30,11 @@ impl Iptables {
         self.run(family, "restore", &RESTORE, payload).map(|_| ())
     }
 
+    fn save(&self, family: Family, args: &[&str]) -> Result<NatTable, Failure> {
+        let Ran { command, printed } = self.run(family, "save", args, "")?;
+        NatTable::parse(&printed, family).map_err(|source| Failure::Unreadable { command, source })
+    }
+
     fn run(&self, family: Family, tool: &str, args: &[&str], input: &str) -> Result<Ran, Failure> {
         let program = self.program(family, tool)?;
         let command = exec::command_line(&program, args);
@@ -84,17 +89,6 @@ pub(super) fn can_read(kind: BackendKind, family: Family) -> bool {
     Iptables::new(kind).program(family, "save").is_ok()
 }
 
-/// Whether the namespace of the calling thread has a legacy `nat` table.
-#[must_use]
-pub(super) fn has_legacy_table(family: Family) -> bool {
-    let names = match family {
-        Family::Ipv4 => "/proc/thread-self/net/ip_tables_names",
-        Family::Ipv6 => "/proc/thread-self/net/ip6_tables_names",
-    };
-    let names = std::fs::read_to_string(names).unwrap_or_default();
-    names.lines().any(|name| name == "nat")
-}
-
 /// A command that went well.
 struct Ran {
     command: String,
@@ -126,8 +120,16 @@ impl Backend for Iptables {
     }
 
     fn read(&self, family: Family) -> Result<NatTable, Failure> {
-        let Ran { command, printed } = self.run(family, "save", &SAVE, "")?;
-        NatTable::parse(&printed, family).map_err(|source| Failure::Unreadable { command, source })
+        self.save(family, &SAVE)
+    }
+
+    /// The legacy programs make the table that they are asked for; without a name they print those
+    /// that are there.
+    fn peek(&self, family: Family) -> Result<NatTable, Failure> {
+        match self.kind {
+            BackendKind::Nft => self.save(family, &SAVE),
+            _ => self.save(family, &[]),
+        }
     }
 
     /// One process where the rules are as we set them; else the table is read to see what is

@@ -14,15 +14,15 @@ pub(crate) struct Live {
 }
 
 /// Reads all `nat` tables of a family in the namespace of the calling thread, and brings none into
-/// being: a legacy table would be there for good once it has been looked for.
+/// being.
 ///
 /// # Errors
 /// None can be read.
 pub(crate) fn live(family: Family) -> Result<Live, Failure> {
     let mut tables: Vec<(BackendKind, NatTable)> = Vec::new();
     let mut failure = None;
-    for kind in wanted(family) {
-        match kind.backend().read(family) {
+    for kind in readable(family) {
+        match kind.backend().peek(family) {
             // The plain programs are one of the other two.
             Ok(table) if kind == BackendKind::Plain && is_known(&tables, &table) => {}
             Ok(table) => tables.push((kind, table)),
@@ -39,18 +39,18 @@ fn is_known(tables: &[(BackendKind, NatTable)], table: &NatTable) -> bool {
     tables.iter().any(|(_, known)| known == table)
 }
 
-fn wanted(family: Family) -> Vec<BackendKind> {
-    let is_there = |kind: BackendKind| iptables::can_read(kind, family);
-    let has_legacy = iptables::has_legacy_table(family);
-    let mut wanted = vec![BackendKind::Nft];
-    if has_legacy {
-        wanted.push(BackendKind::Legacy);
+/// Both kinds of tables, through the plain programs where others are missing. Without any, the
+/// first will say what is missing.
+fn readable(family: Family) -> Vec<BackendKind> {
+    let is_there = |kind: &BackendKind| iptables::can_read(*kind, family);
+    let mut kinds = vec![BackendKind::Nft, BackendKind::Legacy];
+    if kinds.iter().all(is_there) {
+        return kinds;
     }
-    let all_there = wanted.iter().all(|kind| is_there(*kind));
-    // On a host with the plain programs alone.
-    if !all_there && is_there(BackendKind::Plain) {
-        wanted.retain(|kind| is_there(*kind));
-        wanted.push(BackendKind::Plain);
+    kinds.push(BackendKind::Plain);
+    kinds.retain(is_there);
+    if kinds.is_empty() {
+        kinds.push(BackendKind::Nft);
     }
-    wanted
+    kinds
 }

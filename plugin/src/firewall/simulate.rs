@@ -19,6 +19,10 @@ impl Backend for Simulate {
         Ok(NatTable::empty(family))
     }
 
+    fn peek(&self, family: Family) -> Result<NatTable, Failure> {
+        self.read(family)
+    }
+
     fn remove(&self, _: Family) -> Result<bool, Failure> {
         Ok(false)
     }
