@@ -1,0 +1,74 @@
+//! Rules of others that stand before our jump: do they take TCP connections away from it?
+
+use crate::{
+    parse::{LiveRule, NatTable},
+    rule::Chain,
+};
+
+/// Targets that end the walk through the `nat` table.
+const FINAL: [&str; 11] = [
+    "ACCEPT",
+    "DNAT",
+    "DROP",
+    "MASQUERADE",
+    "NETMAP",
+    "NFQUEUE",
+    "QUEUE",
+    "REDIRECT",
+    "REJECT",
+    "SNAT",
+    "TPROXY",
+];
+
+/// How deep chains may call each other before we stop looking (the kernel forbids loops).
+const DEEPEST: usize = 16;
+
+/// Whether a rule of the kernel's chain `base` keeps TCP connections from the rules below it that
+/// ours would redirect.
+pub(super) fn takes_tcp(table: &NatTable, base: Chain, rule: &LiveRule) -> bool {
+    // In a chain of the kernel's, RETURN ends the walk with the chain's policy.
+    may_match_tcp(rule)
+        && (rule.target() == Some("RETURN") || ends(table, rule, DEEPEST))
+        && !stays_on_loopback(base, rule)
+}
+
+fn ends(table: &NatTable, rule: &LiveRule, depth: usize) -> bool {
+    let Some(target) = rule.target() else {
+        return false;
+    };
+    if FINAL.contains(&target) {
+        return true;
+    }
+    let inner = table.rules_of(target).unwrap_or_default();
+    depth > 0
+        && inner
+            .iter()
+            .any(|rule| may_match_tcp(rule) && ends(table, rule, depth - 1))
+}
+
+fn may_match_tcp(rule: &LiveRule) -> bool {
+    match option(rule, "-p") {
+        None => true,
+        Some((protocol, negated)) => matches!(protocol, "tcp" | "6" | "all" | "0") != negated,
+    }
+}
+
+/// Our outbound rules leave loopback alone, so a rule about loopback takes nothing away; and a
+/// packet that left over loopback comes back in without meeting `PREROUTING` again.
+fn stays_on_loopback(base: Chain, rule: &LiveRule) -> bool {
+    let interface = if base == Chain::Output { "-o" } else { "-i" };
+    let is = |name: &str, test: fn(&str) -> bool| {
+        option(rule, name).is_some_and(|(value, negated)| !negated && test(value))
+    };
+    is(interface, |name| name == "lo")
+        || (base == Chain::Output && is("-d", |net| net.starts_with("127.") || net == "::1/128"))
+}
+
+/// The value of an option, and whether a `!` stands before it.
+fn option<'a>(rule: &'a LiveRule, name: &str) -> Option<(&'a str, bool)> {
+    let at = rule.words().iter().position(|word| word == name)?;
+    let negated = at > 0 && rule.words()[at - 1] == "!";
+    rule.words()
+        .get(at + 1)
+        .map(|value| (value.as_str(), negated))
+}

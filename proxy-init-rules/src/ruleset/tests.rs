@@ -1,0 +1,70 @@
+use expect_test::{Expect, expect};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::config::RawConfig;
+
+fn check(value: &Value, family: Family, expected: Expect) {
+    let config = Config::try_from(RawConfig::from_value(value).unwrap()).unwrap();
+    let lines: Vec<String> = RuleSet::new(&config, family)
+        .rules()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    expected.assert_eq(&lines.join("\n"));
+}
+
+#[test]
+fn the_seed_configuration() {
+    check(
+        &json!({
+            "incoming-proxy-port": 4143, "outgoing-proxy-port": 4140, "proxy-uid": 2102,
+            "ports-to-redirect": [], "inbound-ports-to-ignore": ["4191", "4190"],
+            "simulate": false, "use-wait-flag": false,
+        }),
+        Family::Ipv4,
+        expect![[r#"
+            -A PROXY_INIT_REDIRECT -p tcp -m multiport --dports 4191,4190 -m comment --comment "proxy-init/ignore-port-4191,4190" -j RETURN
+            -A PROXY_INIT_REDIRECT -p tcp -m comment --comment "proxy-init/redirect-all-incoming-to-proxy-port" -j REDIRECT --to-ports 4143
+            -A PREROUTING -m comment --comment "proxy-init/install-proxy-init-prerouting" -j PROXY_INIT_REDIRECT
+            -A PROXY_INIT_OUTPUT -m owner --uid-owner 2102 -m comment --comment "proxy-init/ignore-proxy-user-id" -j RETURN
+            -A PROXY_INIT_OUTPUT -o lo -m comment --comment "proxy-init/ignore-loopback" -j RETURN
+            -A PROXY_INIT_OUTPUT -p tcp -m comment --comment "proxy-init/redirect-all-outgoing-to-proxy-port" -j REDIRECT --to-ports 4140
+            -A OUTPUT -m comment --comment "proxy-init/install-proxy-init-output" -j PROXY_INIT_OUTPUT"#]],
+    );
+}
+
+#[test]
+fn everything_configured_and_a_subnet_only_in_its_family() {
+    let all = json!({
+        "incoming-proxy-port": 4143, "outgoing-proxy-port": 4140, "proxy-uid": 2102,
+        "proxy-gid": 2103, "ports-to-redirect": [80, 443],
+        "inbound-ports-to-ignore": ["4190", "8000-8010"], "outbound-ports-to-ignore": ["3306"],
+        "subnets-to-ignore": ["10.0.0.0/8", "fd00::/8", "0.0.0.0/0"],
+    });
+    check(
+        &all,
+        Family::Ipv4,
+        expect![[r#"
+            -A PROXY_INIT_REDIRECT -p tcp -m multiport --dports 4190,8000:8010 -m comment --comment "proxy-init/ignore-port-4190,8000:8010" -j RETURN
+            -A PROXY_INIT_REDIRECT -s 10.0.0.0/8 -m comment --comment "proxy-init/ignore-subnet-10.0.0.0/8" -j RETURN
+            -A PROXY_INIT_REDIRECT -s 0.0.0.0/0 -m comment --comment "proxy-init/ignore-subnet-0.0.0.0/0" -j RETURN
+            -A PROXY_INIT_REDIRECT -p tcp -m multiport --dports 80,443 -m comment --comment "proxy-init/redirect-port-80,443-to-proxy-port" -j REDIRECT --to-ports 4143
+            -A PREROUTING -m comment --comment "proxy-init/install-proxy-init-prerouting" -j PROXY_INIT_REDIRECT
+            -A PROXY_INIT_OUTPUT -m owner --uid-owner 2102 -m comment --comment "proxy-init/ignore-proxy-user-id" -j RETURN
+            -A PROXY_INIT_OUTPUT -m owner --gid-owner 2103 -m comment --comment "proxy-init/ignore-proxy-group-id" -j RETURN
+            -A PROXY_INIT_OUTPUT -o lo -m comment --comment "proxy-init/ignore-loopback" -j RETURN
+            -A PROXY_INIT_OUTPUT -p tcp -m multiport --dports 3306 -m comment --comment "proxy-init/ignore-port-3306" -j RETURN
+            -A PROXY_INIT_OUTPUT -p tcp -m comment --comment "proxy-init/redirect-all-outgoing-to-proxy-port" -j REDIRECT --to-ports 4140
+            -A OUTPUT -m comment --comment "proxy-init/install-proxy-init-output" -j PROXY_INIT_OUTPUT"#]],
+    );
+    let config = Config::try_from(RawConfig::from_value(&all).unwrap()).unwrap();
+    let six = RuleSet::new(&config, Family::Ipv6);
+    let subnets: Vec<&Rule> = six
+        .rules()
+        .iter()
+        .filter(|rule| matches!(rule.condition, Condition::Source(_)))
+        .collect();
+    assert_eq!(subnets.len(), 1);
+    assert!(subnets[0].spec().starts_with("-s fd00::/8 "));
+}
