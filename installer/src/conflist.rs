@@ -70,7 +70,9 @@ pub enum Unfit {
     #[error("entry {0} of `plugins` is not an object with a `type`")]
     BadEntry(usize),
     /// A single configuration of ours, as the dropped interface mode wrote it.
-    #[error("a configuration of linkerd-cni that stands alone: remove it, it gives pods no network")]
+    #[error(
+        "a configuration of linkerd-cni that stands alone: remove it, it gives pods no network"
+    )]
     StandsAlone,
 }
 
@@ -107,7 +109,10 @@ impl Entry {
 /// Why the file is to be left alone.
 pub fn read(text: &[u8], list: bool) -> Result<Configuration, Unfit> {
     let document = object(text)?;
-    match (document.get("type").and_then(Value::string), document.get("plugins")) {
+    match (
+        document.get("type").and_then(Value::string),
+        document.get("plugins"),
+    ) {
         (Some(kind), _) if !list && !kind.is_empty() => single::read(document, kind),
         (_, Some(plugins)) => read_list(document, plugins),
         (_, None) => Err(Unfit::Neither),
@@ -123,14 +128,18 @@ pub fn read(text: &[u8], list: bool) -> Result<Configuration, Unfit> {
 pub fn chain(text: &[u8], entry: &Entry) -> Result<Option<Vec<u8>>, Unfit> {
     let document = object(text)?;
     let plugins = elements(document)?;
-    let (ours, others): (Vec<_>, Vec<_>) = plugins.iter().partition(|p| is_ours(**p));
+    let (ours, others): (Vec<_>, Vec<_>) = plugins.iter().copied().partition(|p| is_ours(*p));
     if ours.len() == 1 && plugins.last().is_some_and(|last| entry.is(*last)) {
         return Ok(None);
     }
-    let last = **others.last().ok_or(Unfit::NoPlugin)?;
+    let last = *others.last().ok_or(Unfit::NoPlugin)?;
     let (layout, gap) = Layout::of_element(text, document, last);
     let added = format!(",{gap}{}", entry.render(&layout));
-    Ok(Some(splice(text, &cuts(&plugins), Some((last.span().end, &added)))))
+    Ok(Some(splice(
+        text,
+        &cuts(&plugins),
+        Some((last.span().end, &added)),
+    )))
 }
 
 /// Takes every entry of ours out of a list; `None` if there is none, or if the
@@ -192,7 +201,10 @@ fn elements(document: Value<'_>) -> Result<Vec<Value<'_>>, Unfit> {
 }
 
 fn type_of(plugin: Value<'_>) -> Option<String> {
-    plugin.get("type").and_then(Value::string).filter(|t| !t.is_empty())
+    plugin
+        .get("type")
+        .and_then(Value::string)
+        .filter(|t| !t.is_empty())
 }
 
 fn is_ours(plugin: Value<'_>) -> bool {
@@ -209,7 +221,12 @@ fn cuts(plugins: &[Value<'_>]) -> Vec<Range<usize>> {
         Some(next) => plugin.span().start..next.span().start,
         None => plugin.span(),
     };
-    plugins.iter().enumerate().filter(|(_, p)| is_ours(**p)).map(cut).collect()
+    plugins
+        .iter()
+        .enumerate()
+        .filter(|(_, p)| is_ours(**p))
+        .map(cut)
+        .collect()
 }
 
 /// The text without the cuts, and with something put in at a place outside.

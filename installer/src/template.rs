@@ -46,7 +46,9 @@ pub struct Template {
 #[derive(Debug, thiserror::Error)]
 pub enum TemplateError {
     /// Not JSON once it is filled in.
-    #[error("the CNI configuration template is not JSON: {0}; correct CNI_NETWORK_CONFIG (or the file in CNI_NETWORK_CONFIG_FILE)")]
+    #[error(
+        "the CNI configuration template is not JSON: {0}; correct CNI_NETWORK_CONFIG (or the file in CNI_NETWORK_CONFIG_FILE)"
+    )]
     NotJson(#[from] Fault),
     /// JSON, but no object.
     #[error("the CNI configuration template is not a JSON object")]
@@ -64,7 +66,7 @@ pub enum TemplateError {
     #[error("key `kubernetes` of the CNI configuration template is not an object")]
     Kubernetes,
     /// `linkerd` does not parse (rules.md 1).
-    #[error("key `linkerd` of the CNI configuration template is not valid: {0}")]
+    #[error("the CNI configuration template is not valid: {0}")]
     Linkerd(#[from] ConfigError),
 }
 
@@ -96,12 +98,15 @@ fn check(tree: &Tree) -> Result<(), TemplateError> {
     }
     let kind = tree.get("type").map(|t| t.render(&Layout::compact()));
     if kind.as_deref() != Some(quoted(OUR_TYPE).as_str()) {
-        return Err(TemplateError::Type(kind.unwrap_or_else(|| "missing".to_owned())));
+        return Err(TemplateError::Type(
+            kind.unwrap_or_else(|| "missing".to_owned()),
+        ));
     }
     let linkerd = tree.get("linkerd").ok_or(TemplateError::NoLinkerd)?;
     // The scanner accepts what Go does; serde is stricter only on strings that
     // are no Unicode, and then the plugin would refuse them as well.
-    let linkerd = serde_json::from_str(&linkerd.render(&Layout::compact())).unwrap_or(serde_json::Value::Null);
+    let linkerd = serde_json::from_str(&linkerd.render(&Layout::compact()))
+        .unwrap_or(serde_json::Value::Null);
     Config::try_from(RawConfig::from_value(&linkerd)?)?;
     Ok(())
 }
@@ -132,7 +137,11 @@ fn installer(values: &Values) -> Tree {
 
 /// The tree without what may be a secret: somebody may have pasted one in.
 fn redacted(tree: &Tree) -> Tree {
-    let secret = |key: &str| ["token", "password", "secret"].iter().any(|word| key.to_lowercase().contains(word));
+    let secret = |key: &str| {
+        ["token", "password", "secret"]
+            .iter()
+            .any(|word| key.to_lowercase().contains(word))
+    };
     match tree {
         Tree::Object(members) => Tree::Object(
             members

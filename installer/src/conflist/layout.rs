@@ -24,14 +24,26 @@ impl Layout {
     /// Everything on one line, without a space.
     #[must_use]
     pub fn compact() -> Self {
-        Self { lines: None, colon: ":", comma: "," }
+        Self {
+            lines: None,
+            colon: ":",
+            comma: ",",
+        }
     }
 
     /// Two spaces a level.
     #[must_use]
     pub fn pretty() -> Self {
-        let lines = Lines { end: "\n", base: String::new(), unit: "  ".to_owned() };
-        Self { lines: Some(lines), colon: ": ", comma: ", " }
+        let lines = Lines {
+            end: "\n",
+            base: String::new(),
+            unit: "  ".to_owned(),
+        };
+        Self {
+            lines: Some(lines),
+            colon: ": ",
+            comma: ", ",
+        }
     }
 
     /// The layout of a document's own first level.
@@ -45,7 +57,11 @@ impl Layout {
         Self {
             lines,
             colon: if gaps.colon.is_empty() { ":" } else { ": " },
-            comma: if gaps.comma.as_deref() == Some("") { "," } else { ", " },
+            comma: if gaps.comma.as_deref() == Some("") {
+                ","
+            } else {
+                ", "
+            },
         }
     }
 
@@ -64,11 +80,20 @@ impl Layout {
             layout.lines = None;
             return (layout, gap);
         }
-        let unit = indentation(&own).strip_prefix(base.as_str()).filter(|u| !u.is_empty());
-        let document_unit = layout.lines.as_ref().map(|l| l.unit.clone()).filter(|u| !u.is_empty());
+        let unit = indentation(&own)
+            .strip_prefix(base.as_str())
+            .filter(|u| !u.is_empty());
+        let document_unit = layout
+            .lines
+            .as_ref()
+            .map(|l| l.unit.clone())
+            .filter(|u| !u.is_empty());
         layout.lines = Some(Lines {
             end: line_end(if gap.contains('\n') { &gap } else { &own }),
-            unit: unit.map(str::to_owned).or(document_unit).unwrap_or_else(|| "  ".to_owned()),
+            unit: unit
+                .map(str::to_owned)
+                .or(document_unit)
+                .unwrap_or_else(|| "  ".to_owned()),
             base,
         });
         (layout, gap)
@@ -85,7 +110,9 @@ impl Layout {
 
     /// A line break and the indentation `depth` levels in, or nothing.
     pub(crate) fn break_at(&self, depth: usize) -> String {
-        self.lines.as_ref().map_or_else(String::new, |l| format!("{}{}{}", l.end, l.base, l.unit.repeat(depth)))
+        self.lines.as_ref().map_or_else(String::new, |l| {
+            format!("{}{}{}", l.end, l.base, l.unit.repeat(depth))
+        })
     }
 
     pub(crate) fn colon(&self) -> &'static str {
@@ -111,7 +138,11 @@ impl Layout {
     ) {
         out.push(open);
         for i in 0..count {
-            out.push_str(&if i == 0 { self.break_at(depth + 1) } else { self.comma_at(depth + 1) });
+            out.push_str(&if i == 0 {
+                self.break_at(depth + 1)
+            } else {
+                self.comma_at(depth + 1)
+            });
             child(i, out);
         }
         if count > 0 {
@@ -151,18 +182,25 @@ impl Gaps {
             return Self::default();
         }
         let mut members = object.members();
-        let Some((key, value)) = members.next() else { return Self::default() };
+        let Some((key, value)) = members.next() else {
+            return Self::default();
+        };
         Self {
             first: before(text, key.span().start),
             colon: before(text, value.span().start),
-            comma: members.next().map(|(key, _)| before(text, key.span().start)),
+            comma: members
+                .next()
+                .map(|(key, _)| before(text, key.span().start)),
         }
     }
 }
 
 /// The whitespace that ends at a place.
 fn before(text: &[u8], at: usize) -> String {
-    let start = text[..at].iter().rposition(|b| space(&[*b], 0) == 0).map_or(0, |n| n + 1);
+    let start = text[..at]
+        .iter()
+        .rposition(|b| space(&[*b], 0) == 0)
+        .map_or(0, |n| n + 1);
     String::from_utf8_lossy(&text[start..at]).into_owned()
 }
 
@@ -173,7 +211,10 @@ fn indentation(gap: &str) -> &str {
 
 /// The whitespace at the beginning of the line on which a value ends.
 fn line_indentation(text: &[u8], end: usize) -> String {
-    let start = text[..end].iter().rposition(|b| *b == b'\n').map_or(0, |n| n + 1);
+    let start = text[..end]
+        .iter()
+        .rposition(|b| *b == b'\n')
+        .map_or(0, |n| n + 1);
     String::from_utf8_lossy(&text[start..space(text, start).min(end)]).into_owned()
 }
 

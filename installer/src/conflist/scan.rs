@@ -48,7 +48,10 @@ pub(crate) struct Children<'a> {
 impl Fault {
     fn new(text: &[u8], at: usize, expected: &'static str) -> Self {
         let before = &text[..at.min(text.len())];
-        let line_start = before.iter().rposition(|b| *b == b'\n').map_or(0, |n| n + 1);
+        let line_start = before
+            .iter()
+            .rposition(|b| *b == b'\n')
+            .map_or(0, |n| n + 1);
         Self {
             at,
             expected,
@@ -60,7 +63,12 @@ impl Fault {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { expected, line, column, .. } = self;
+        let Self {
+            expected,
+            line,
+            column,
+            ..
+        } = self;
         write!(f, "expected {expected} at line {line} column {column}")
     }
 }
@@ -113,7 +121,10 @@ impl<'a> Value<'a> {
     /// The member that counts. Of two with one key that is the last: libcni
     /// reads with Go's `encoding/json`, where the later one wins.
     pub(crate) fn get(self, key: &str) -> Option<Value<'a>> {
-        self.members().filter(|(k, _)| k.is(key)).last().map(|(_, value)| value)
+        self.members()
+            .filter(|(k, _)| k.is(key))
+            .last()
+            .map(|(_, value)| value)
     }
 
     /// The string, its escapes resolved; `None` if it is not a string. What is
@@ -154,7 +165,11 @@ impl<'a> Iterator for Children<'a> {
         }
         let name = if self.keyed {
             let end = string(text, at).ok()?;
-            let name = Value { text, start: at, end };
+            let name = Value {
+                text,
+                start: at,
+                end,
+            };
             at = space(text, key(text, at).ok()?);
             Some(name)
         } else {
@@ -162,14 +177,24 @@ impl<'a> Iterator for Children<'a> {
         };
         let end = value(text, at).ok()?;
         self.at = end;
-        Some((name, Value { text, start: at, end }))
+        Some((
+            name,
+            Value {
+                text,
+                start: at,
+                end,
+            },
+        ))
     }
 }
 
 /// Passes over whitespace.
 pub(crate) fn space(text: &[u8], at: usize) -> usize {
     let rest = text.get(at..).unwrap_or_default();
-    let width = rest.iter().take_while(|b| matches!(b, b' ' | b'\t' | b'\n' | b'\r')).count();
+    let width = rest
+        .iter()
+        .take_while(|b| matches!(b, b' ' | b'\t' | b'\n' | b'\r'))
+        .count();
     at + width
 }
 
@@ -181,7 +206,11 @@ fn value(text: &[u8], start: usize) -> Result<usize, Fault> {
         at = match opening(text, at) {
             Some((container, inside)) => {
                 open.push(container);
-                at = if container == b'{' { key(text, inside)? } else { inside };
+                at = if container == b'{' {
+                    key(text, inside)?
+                } else {
+                    inside
+                };
                 at = space(text, at);
                 continue;
             }
@@ -214,7 +243,11 @@ fn closing(text: &[u8], mut at: usize, open: &mut Vec<u8>) -> Result<Next, Fault
         match text.get(at) {
             Some(b',') => {
                 at = space(text, at + 1);
-                let at = if container == b'{' { key(text, at)? } else { at };
+                let at = if container == b'{' {
+                    key(text, at)?
+                } else {
+                    at
+                };
                 return Ok(Next::Value(space(text, at)));
             }
             Some(&b) if b == closer(container) => {
@@ -319,14 +352,20 @@ fn resolve(units: &[u16]) -> Vec<u16> {
             out.push(unit);
             continue;
         }
-        let letter = rest.next().and_then(|u| u8::try_from(u).ok()).unwrap_or_default();
+        let letter = rest
+            .next()
+            .and_then(|u| u8::try_from(u).ok())
+            .unwrap_or_default();
         out.push(match letter {
             b'b' => 8,
             b'f' => 12,
             b'n' => 10,
             b'r' => 13,
             b't' => 9,
-            b'u' => rest.by_ref().take(4).fold(0, |n, digit| n << 4 | hex_value(digit)),
+            b'u' => rest
+                .by_ref()
+                .take(4)
+                .fold(0, |n, digit| n << 4 | hex_value(digit)),
             other => u16::from(other),
         });
     }
@@ -334,7 +373,9 @@ fn resolve(units: &[u16]) -> Vec<u16> {
 }
 
 fn hex_value(digit: u16) -> u16 {
-    char::from_u32(u32::from(digit)).and_then(|c| c.to_digit(16)).unwrap_or_default() as u16
+    char::from_u32(u32::from(digit))
+        .and_then(|c| c.to_digit(16))
+        .unwrap_or_default() as u16
 }
 
 #[cfg(test)]
@@ -344,8 +385,14 @@ mod tests {
     #[test]
     fn what_is_json_is_passed_over_whole() {
         for text in [
-            "{}", "[ ]", "[[],{}]", " {\"a\" : [1 , -0.5e+3, 1E400]}\r\n", "\"\\ud83d\\u00e9\\/\"",
-            "12345678901234567890123", "[true,false,null]", "{\"\":{\"\":\"\"}}",
+            "{}",
+            "[ ]",
+            "[[],{}]",
+            " {\"a\" : [1 , -0.5e+3, 1E400]}\r\n",
+            "\"\\ud83d\\u00e9\\/\"",
+            "12345678901234567890123",
+            "[true,false,null]",
+            "{\"\":{\"\":\"\"}}",
         ] {
             let value = Value::document(text.as_bytes()).unwrap();
             assert_eq!(value.raw(), text.trim().as_bytes());
@@ -355,8 +402,29 @@ mod tests {
     #[test]
     fn what_is_not_json_is_refused_with_its_place() {
         for text in [
-            "", " ", "{", "[", "[1,]", "{\"a\":1,}", "{a:1}", "{\"a\" 1}", "01", "1.", "-", "1e", "tru",
-            "\"", "\"\\x\"", "\"\\u12\"", "\"\n\"", "{}{}", "[1 2]", "\u{feff}{}", "{]", "[}", "nulll",
+            "",
+            " ",
+            "{",
+            "[",
+            "[1,]",
+            "{\"a\":1,}",
+            "{a:1}",
+            "{\"a\" 1}",
+            "01",
+            "1.",
+            "-",
+            "1e",
+            "tru",
+            "\"",
+            "\"\\x\"",
+            "\"\\u12\"",
+            "\"\n\"",
+            "{}{}",
+            "[1 2]",
+            "\u{feff}{}",
+            "{]",
+            "[}",
+            "nulll",
         ] {
             assert!(Value::document(text.as_bytes()).is_err(), "{text:?}");
         }
@@ -374,8 +442,12 @@ mod tests {
 
     #[test]
     fn a_string_is_decoded() {
-        let value = Value::document(b"\"a\\n\\\"\\\\\\/\\ud83d\\ude00\\ud800 \xff\xc3\xa9\"").unwrap();
-        assert_eq!(value.string().unwrap(), "a\n\"\\/\u{1f600}\u{fffd} \u{fffd}é");
+        let value =
+            Value::document(b"\"a\\n\\\"\\\\\\/\\ud83d\\ude00\\ud800 \xff\xc3\xa9\"").unwrap();
+        assert_eq!(
+            value.string().unwrap(),
+            "a\n\"\\/\u{1f600}\u{fffd} \u{fffd}é"
+        );
     }
 
     #[test]

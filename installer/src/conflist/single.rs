@@ -5,7 +5,10 @@
 //! the results that runtimes cached (installer.md 3). The plugin's text goes
 //! in as it stands, as libcni's `ConfListFromConf` does it.
 
-use super::{Configuration, Entry, Layout, OUR_TYPE, Unfit, elements, is_ours, named, object, same::same, scan::Value};
+use super::{
+    Configuration, Entry, Layout, OUR_TYPE, Unfit, elements, is_ours, named, object, same::same,
+    scan::Value,
+};
 
 /// The list for a single configuration, our entry second.
 ///
@@ -18,7 +21,13 @@ pub fn convert(text: &[u8], entry: &Entry) -> Result<Vec<u8>, Unfit> {
     let layout = Layout::of_document(text, document);
     let kept = ["cniVersion", "name"].into_iter().filter_map(|key| {
         let value = document.get(key)?;
-        Some([format!("\"{key}\"{}", layout.colon()).as_bytes(), value.raw()].concat())
+        Some(
+            [
+                format!("\"{key}\"{}", layout.colon()).as_bytes(),
+                value.raw(),
+            ]
+            .concat(),
+        )
     });
     let members: Vec<_> = kept.chain([plugins(document, entry, &layout)]).collect();
     Ok([
@@ -36,7 +45,13 @@ fn plugins(document: Value<'_>, entry: &Entry, layout: &Layout) -> Vec<u8> {
     [
         format!("\"plugins\"{}[{line}", layout.colon()).as_bytes(),
         &indented(document.raw(), line.trim_start_matches(['\r', '\n'])),
-        format!("{}{}{}]", layout.comma_at(2), entry.render(&inner), layout.break_at(1)).as_bytes(),
+        format!(
+            "{}{}{}]",
+            layout.comma_at(2),
+            entry.render(&inner),
+            layout.break_at(1)
+        )
+        .as_bytes(),
     ]
     .concat()
 }
@@ -45,16 +60,25 @@ fn plugins(document: Value<'_>, entry: &Entry, layout: &Layout) -> Vec<u8> {
 /// our entry said then. If not, somebody has changed one of the two since.
 #[must_use]
 pub fn is_conversion(list: &[u8], single: &[u8]) -> bool {
-    let (Ok(list), Ok(single)) = (object(list), object(single)) else { return false };
-    let Ok(plugins) = elements(list) else { return false };
+    let (Ok(list), Ok(single)) = (object(list), object(single)) else {
+        return false;
+    };
+    let Ok(plugins) = elements(list) else {
+        return false;
+    };
     let others: Vec<_> = plugins.iter().filter(|p| !is_ours(**p)).collect();
     let agrees = |key| match (list.get(key), single.get(key)) {
         (Some(a), Some(b)) => same(a, b),
         (None, None) => true,
         _ => false,
     };
-    let alone = list.members().all(|(key, _)| ["cniVersion", "name", "plugins"].iter().any(|k| key.is(k)));
-    alone && agrees("name") && agrees("cniVersion") && matches!(others[..], [one] if same(*one, single))
+    let alone = list
+        .members()
+        .all(|(key, _)| ["cniVersion", "name", "plugins"].iter().any(|k| key.is(k)));
+    alone
+        && agrees("name")
+        && agrees("cniVersion")
+        && matches!(others[..], [one] if same(*one, single))
 }
 
 pub(super) fn read(document: Value<'_>, kind: String) -> Result<Configuration, Unfit> {

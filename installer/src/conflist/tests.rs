@@ -22,9 +22,13 @@ fn comes_back(text: &str) {
 fn the_entry_is_laid_out_as_the_file_is() {
     let compact = r#"{"name":"n","plugins":[{"type":"a"}]}"#;
     let ours = r#"{"name":"linkerd-cni","type":"linkerd-cni","linkerd":{"ports":["4191","4190"],"x":[],"o":{}}}"#;
-    assert_eq!(chained(compact), format!(r#"{{"name":"n","plugins":[{{"type":"a"}},{ours}]}}"#));
+    assert_eq!(
+        chained(compact),
+        format!(r#"{{"name":"n","plugins":[{{"type":"a"}},{ours}]}}"#)
+    );
 
-    let tabs = "{\r\n\t\"name\": \"n\",\r\n\t\"plugins\": [\r\n\t\t{\"type\": \"a\"}\r\n\t]\r\n}\r\n";
+    let tabs =
+        "{\r\n\t\"name\": \"n\",\r\n\t\"plugins\": [\r\n\t\t{\"type\": \"a\"}\r\n\t]\r\n}\r\n";
     assert_eq!(
         chained(tabs),
         "{\r\n\t\"name\": \"n\",\r\n\t\"plugins\": [\r\n\t\t{\"type\": \"a\"},\r\n\t\t{\r\n\t\t\t\"name\": \"linkerd-cni\",\
@@ -45,17 +49,33 @@ fn the_entry_is_laid_out_as_the_file_is() {
 fn our_entries_are_taken_out_wherever_they_are() {
     let ours = r#"{"type":"linkerd-cni","old":1}"#;
     for (list, plain) in [
-        (format!(r#"[ {ours} , {{"type":"a"}} ]"#), r#"[ {"type":"a"} ]"#),
-        (format!(r#"[ {ours},{ours}, {{"type":"a"}}, {ours} , {{"type":"b"}},{ours} ]"#), r#"[ {"type":"a"} , {"type":"b"} ]"#),
+        (
+            format!(r#"[ {ours} , {{"type":"a"}} ]"#),
+            r#"[ {"type":"a"} ]"#,
+        ),
+        (
+            format!(r#"[ {ours},{ours}, {{"type":"a"}}, {ours} , {{"type":"b"}},{ours} ]"#),
+            r#"[ {"type":"a"} , {"type":"b"} ]"#,
+        ),
         (format!(r#"[ {ours} ]"#), "[  ]"),
         (format!(r#"[{ours},{ours}]"#), "[]"),
     ] {
-        let (text, plain) = (format!(r#"{{"name":"n","plugins":{list}}}"#), format!(r#"{{"name":"n","plugins":{plain}}}"#));
-        assert_eq!(String::from_utf8(unchain(text.as_bytes()).unwrap()).unwrap(), plain);
+        let (text, plain) = (
+            format!(r#"{{"name":"n","plugins":{list}}}"#),
+            format!(r#"{{"name":"n","plugins":{plain}}}"#),
+        );
+        assert_eq!(
+            String::from_utf8(unchain(text.as_bytes()).unwrap()).unwrap(),
+            plain
+        );
         if plain.contains("type") {
             let with = chained(&text);
             assert_eq!(with.matches("linkerd-cni\",\"type").count(), 1, "{with}");
-            assert_eq!(unchain(with.as_bytes()).unwrap(), plain.as_bytes(), "{with}");
+            assert_eq!(
+                unchain(with.as_bytes()).unwrap(),
+                plain.as_bytes(),
+                "{with}"
+            );
         } else {
             assert_eq!(chain(text.as_bytes(), &entry()), Err(Unfit::NoPlugin));
         }
@@ -64,7 +84,9 @@ fn our_entries_are_taken_out_wherever_they_are() {
 
 #[test]
 fn only_the_lists_own_plugins_count() {
-    comes_back(r#"{"plugins":[{"type":"old"}],"x":{"plugins":[{"type":"linkerd-cni"}]},"plugins":[{"plugins":[],"type":"a"}]}"#);
+    comes_back(
+        r#"{"plugins":[{"type":"old"}],"x":{"plugins":[{"type":"linkerd-cni"}]},"plugins":[{"plugins":[],"type":"a"}]}"#,
+    );
     let delegates = r#"{"name":"n","plugins":[{"type":"multus","delegates":[{"plugins":[{"type":"linkerd-cni"}]}]}]}"#;
     comes_back(delegates);
     assert_eq!(unchain(delegates.as_bytes()), None);
@@ -77,9 +99,18 @@ fn an_entry_that_says_the_same_is_not_written_again() {
     for (other, why) in [
         (other.replace("[ ]", "[1]"), "another value"),
         (other.replace("}]}", "},{\"type\":\"b\"}]}"), "not the last"),
-        (other.replace("[{\"type\":\"a\"},", "[{\"type\":\"a\"},{\"type\":\"linkerd-cni\"},"), "one more"),
+        (
+            other.replace(
+                "[{\"type\":\"a\"},",
+                "[{\"type\":\"a\"},{\"type\":\"linkerd-cni\"},",
+            ),
+            "one more",
+        ),
     ] {
-        assert!(chain(other.as_bytes(), &entry()).unwrap().is_some(), "{why}");
+        assert!(
+            chain(other.as_bytes(), &entry()).unwrap().is_some(),
+            "{why}"
+        );
     }
 }
 
@@ -87,22 +118,53 @@ fn an_entry_that_says_the_same_is_not_written_again() {
 fn what_no_runtime_loads_is_refused_with_a_reason() {
     for (text, why) in [
         ("", "not JSON (yet): expected a value at line 1 column 1"),
-        ("\u{feff}{}", "not JSON (yet): expected a value at line 1 column 1"),
+        (
+            "\u{feff}{}",
+            "not JSON (yet): expected a value at line 1 column 1",
+        ),
         ("[1,2,3]", "not a JSON object"),
-        (r#"{"name":"n"}"#, "neither a list (`plugins`) nor a plugin (`type`)"),
-        (r#"{"name":"n","plugins":{"type":"a"}}"#, "`plugins` is not a list"),
-        (r#"{"name":"n","plugins":[]}"#, "`plugins` holds no plugin to chain behind"),
-        (r#"{"name":"n","plugins":[{"type":"linkerd-cni"}]}"#, "`plugins` holds no plugin to chain behind"),
-        (r#"{"name":"n","plugins":["a",{"type":"b"}]}"#, "entry 0 of `plugins` is not an object with a `type`"),
-        (r#"{"name":"n","plugins":[{"type":"b"},{"type":7}]}"#, "entry 1 of `plugins` is not an object with a `type`"),
-        (r#"{"plugins":[{"type":"b"}]}"#, "`name` is missing or not a string: no runtime loads a network without one"),
+        (
+            r#"{"name":"n"}"#,
+            "neither a list (`plugins`) nor a plugin (`type`)",
+        ),
+        (
+            r#"{"name":"n","plugins":{"type":"a"}}"#,
+            "`plugins` is not a list",
+        ),
+        (
+            r#"{"name":"n","plugins":[]}"#,
+            "`plugins` holds no plugin to chain behind",
+        ),
+        (
+            r#"{"name":"n","plugins":[{"type":"linkerd-cni"}]}"#,
+            "`plugins` holds no plugin to chain behind",
+        ),
+        (
+            r#"{"name":"n","plugins":["a",{"type":"b"}]}"#,
+            "entry 0 of `plugins` is not an object with a `type`",
+        ),
+        (
+            r#"{"name":"n","plugins":[{"type":"b"},{"type":7}]}"#,
+            "entry 1 of `plugins` is not an object with a `type`",
+        ),
+        (
+            r#"{"plugins":[{"type":"b"}]}"#,
+            "`name` is missing or not a string: no runtime loads a network without one",
+        ),
     ] {
-        assert_eq!(read(text.as_bytes(), true).unwrap_err().to_string(), why, "{text}");
+        assert_eq!(
+            read(text.as_bytes(), true).unwrap_err().to_string(),
+            why,
+            "{text}"
+        );
     }
     let alone = br#"{"name":"linkerd-cni","type":"linkerd-cni"}"#;
     assert_eq!(read(alone, false), Err(Unfit::StandsAlone));
     assert_eq!(read(alone, true), Err(Unfit::Neither));
-    assert_eq!(read(br#"{"type":"loopback"}"#, false), Ok(Configuration::Loopback));
+    assert_eq!(
+        read(br#"{"type":"loopback"}"#, false),
+        Ok(Configuration::Loopback)
+    );
     assert_eq!(read(br#"{"type":"bridge"}"#, false), Err(Unfit::NoName));
 }
 
@@ -115,12 +177,23 @@ fn a_single_configuration_keeps_its_name_and_version() {
     assert!(list.ends_with("        }\n    ]\n}\n"), "{list}");
     assert!(is_chained(list.as_bytes(), &entry()));
     assert!(is_conversion(list.as_bytes(), text.as_bytes()));
-    assert!(is_conversion(&unchain(list.as_bytes()).unwrap(), text.as_bytes()));
-    assert!(!is_conversion(list.replace("\"ovn\"", "\"other\"").as_bytes(), text.as_bytes()));
+    assert!(is_conversion(
+        &unchain(list.as_bytes()).unwrap(),
+        text.as_bytes()
+    ));
+    assert!(!is_conversion(
+        list.replace("\"ovn\"", "\"other\"").as_bytes(),
+        text.as_bytes()
+    ));
 
     let compact = r#"{"name":"n","type":"a"}"#;
     let list = String::from_utf8(convert(compact.as_bytes(), &entry()).unwrap()).unwrap();
-    assert!(list.starts_with(r#"{"name":"n","plugins":[{"name":"n","type":"a"},{"name":"linkerd-cni","#), "{list}");
+    assert!(
+        list.starts_with(
+            r#"{"name":"n","plugins":[{"name":"n","type":"a"},{"name":"linkerd-cni","#
+        ),
+        "{list}"
+    );
     assert_eq!(convert(br#"{"type":"a"}"#, &entry()), Err(Unfit::NoName));
 }
 
@@ -153,7 +226,12 @@ fn json() -> impl Strategy<Value = String> {
         prop_oneof![
             items.prop_map(|v| bracketed('[', v.into_iter().map(|(a, b, c)| a + &b + &c), ']')),
             members.prop_map(|v| {
-                bracketed('{', v.into_iter().map(|(a, k, b, v, c)| format!("{a}\"{k}\"{b}:{b}{v}{c}")), '}')
+                bracketed(
+                    '{',
+                    v.into_iter()
+                        .map(|(a, k, b, v, c)| format!("{a}\"{k}\"{b}:{b}{v}{c}")),
+                    '}',
+                )
             }),
         ]
     })
@@ -164,8 +242,9 @@ fn bracketed(open: char, items: impl Iterator<Item = String>, close: char) -> St
 }
 
 fn plugin() -> impl Strategy<Value = String> {
-    (gap(), gap(), gap(), json(), gap())
-        .prop_map(|(a, b, c, extra, d)| format!("{{{a}\"type\"{b}:{c}\"bridge\",\"extra\":{extra}{d}}}"))
+    (gap(), gap(), gap(), json(), gap()).prop_map(|(a, b, c, extra, d)| {
+        format!("{{{a}\"type\"{b}:{c}\"bridge\",\"extra\":{extra}{d}}}")
+    })
 }
 
 fn list() -> impl Strategy<Value = String> {
@@ -177,7 +256,7 @@ fn list() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_list_comes_back_byte_for_byte(text in list()) {
@@ -189,12 +268,9 @@ proptest! {
 
     #[test]
     fn only_what_is_added_differs(text in list()) {
-        let with = String::from_utf8(chain(text.as_bytes(), &entry()).unwrap().unwrap()).unwrap();
-        let common = text.bytes().zip(with.bytes()).take_while(|(a, b)| a == b).count();
-        prop_assert!(with.ends_with(&text[common..]) || with.len() > text.len());
-        let serde: serde_json::Value = serde_json::from_str(&with).unwrap();
-        let plugins = serde["plugins"].as_array().unwrap();
-        prop_assert_eq!(plugins.last().unwrap()["type"].as_str(), Some(OUR_TYPE));
+        let with = chain(text.as_bytes(), &entry()).unwrap().unwrap();
+        let common = text.bytes().zip(with.iter()).take_while(|(a, b)| a == *b).count();
+        prop_assert!(with.ends_with(&text.as_bytes()[common..]));
     }
 
     #[test]

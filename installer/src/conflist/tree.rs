@@ -43,9 +43,15 @@ impl Tree {
     /// The member with this key.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Tree> {
-        let Self::Object(members) = self else { return None };
+        let Self::Object(members) = self else {
+            return None;
+        };
         let key = quoted(key);
-        members.iter().rev().find(|(k, _)| *k == key).map(|(_, value)| value)
+        members
+            .iter()
+            .rev()
+            .find(|(k, _)| *k == key)
+            .map(|(_, value)| value)
     }
 
     /// Sets a member, in its place if it is there and at the end if not. What
@@ -74,9 +80,17 @@ impl Tree {
         let below = depth.checked_sub(1)?;
         Some(match value.kind() {
             Kind::Object => Self::Object(
-                value.members().map(|(key, v)| Some((raw(key), Self::of(v, below)?))).collect::<Option<_>>()?,
+                value
+                    .members()
+                    .map(|(key, v)| Some((raw(key), Self::of(v, below)?)))
+                    .collect::<Option<_>>()?,
             ),
-            Kind::Array => Self::Array(value.elements().map(|v| Self::of(v, below)).collect::<Option<_>>()?),
+            Kind::Array => Self::Array(
+                value
+                    .elements()
+                    .map(|v| Self::of(v, below))
+                    .collect::<Option<_>>()?,
+            ),
             _ => Self::Scalar(raw(value)),
         })
     }
@@ -93,7 +107,9 @@ impl Tree {
             }
             // Lists of ports and subnets read best on one line.
             Self::Array(items) if items.iter().all(|item| matches!(item, Self::Scalar(_))) => {
-                layout.line(['[', ']'], items.len(), out, |i, out| items[i].write(layout, depth, out));
+                layout.line(['[', ']'], items.len(), out, |i, out| {
+                    items[i].write(layout, depth, out)
+                });
             }
             Self::Array(items) => layout.block(['[', ']'], items.len(), depth, out, |i, out| {
                 items[i].write(layout, depth + 1, out);
