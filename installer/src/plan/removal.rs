@@ -2,7 +2,10 @@
 
 use std::ffi::OsStr;
 
-use super::{Change, Files, Finding, INTERFACE_MODE, Plan, is_original, list_of, single_of, text};
+use super::{
+    Change, Files, Finding, INTERFACE_MODE, Plan, is_configuration, is_list, is_original, list_of,
+    original_of, single_of, text,
+};
 use crate::conflist;
 
 /// What is to be done so that no file holds an entry of ours.
@@ -15,6 +18,9 @@ pub fn removal(files: &Files) -> Plan {
     let mut plan = Plan::default();
     for name in files.keys().filter(|name| is_original(name)) {
         put_back(files, name, &mut plan);
+    }
+    for name in files.keys() {
+        drop_unfinished(files, name, &mut plan);
     }
     for (name, found) in files {
         let gone = plan
@@ -65,5 +71,19 @@ fn put_back(files: &Files, original: &OsStr, plan: &mut Plan) {
             ),
             fault: false,
         }),
+    }
+}
+
+/// Removes the list of a conversion that was cut short: its single
+/// configuration is still in its place.
+fn drop_unfinished(files: &Files, single: &OsStr, plan: &mut Plan) {
+    let list = list_of(single);
+    let unfinished = is_configuration(single)
+        && !is_list(single)
+        && !files.contains_key(&original_of(single))
+        && matches!((text(files, single), text(files, &list)), (Some(single), Some(list))
+            if conflist::is_conversion(list, single) && conflist::unchain(list).is_some());
+    if unfinished {
+        plan.changes.push(Change::Delete { file: list });
     }
 }

@@ -91,6 +91,9 @@ fn a_conversion_that_was_cut_short_is_completed() {
     let plan = chaining(&node, &entry(), None);
     apply(&mut node, &plan.changes[0]);
     assert!(node.contains_key(OsStr::new("a.conf")));
+    let mut undone = node.clone();
+    settle(&mut undone, removal);
+    assert_eq!(undone, files(&[("a.conf", SINGLE)]));
     chain_all(&mut node);
     assert!(!node.contains_key(OsStr::new("a.conf")));
     settle(&mut node, removal);

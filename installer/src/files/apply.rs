@@ -1,0 +1,181 @@
+//! Carries out one change in the configuration directory.
+
+use std::{
+    ffi::OsStr,
+    fs,
+    io::{self, Write as _},
+    path::Path,
+};
+
+use rustix::{
+    fs::{CWD, RenameFlags, renameat_with},
+    io::Errno,
+};
+use tempfile::TempPath;
+
+use super::{
+    FileError, closed, error::Context as _, remove, sync_directory, take_after, temporary,
+};
+use crate::{
+    plan::{Change, Found},
+    snapshot::{Seen, Signature, Snapshot, resolve},
+};
+
+/// Carries a change out, provided that the file is as it was in the snapshot.
+///
+/// # Errors
+///
+/// [`FileError::Changed`] if it is not, and otherwise the step that failed.
+/// In both cases the file is as its last other writer left it.
+pub fn apply(
+    dir: &Path,
+    prefix: &Path,
+    snapshot: &Snapshot,
+    change: &Change,
+) -> Result<(), FileError> {
+    match change {
+        Change::Rewrite { file, text } => {
+            let seen = unchanged(dir, prefix, snapshot, file)?;
+            let before = snapshot
+                .files
+                .get(file)
+                .and_then(Found::text)
+                .unwrap_or_default();
+            rewrite(seen, before, text)
+        }
+        Change::Create { file, text, like } => {
+            let seen = unchanged(dir, prefix, snapshot, like)?;
+            create(&dir.join(file), text, &seen.target)
+        }
+        Change::Rename { from, to, over } => {
+            let seen = unchanged(dir, prefix, snapshot, from)?;
+            rename(&dir.join(from), &dir.join(to), *over, seen)
+        }
+        Change::Delete { file } => {
+            unchanged(dir, prefix, snapshot, file)?;
+            remove(&dir.join(file)).map(|_| ())
+        }
+    }
+}
+
+/// The file as it was seen, if it still leads to the same file in the same
+/// state.
+fn unchanged<'a>(
+    dir: &Path,
+    prefix: &Path,
+    snapshot: &'a Snapshot,
+    file: &OsStr,
+) -> Result<&'a Seen, FileError> {
+    let path = dir.join(file);
+    let now =
+        resolve(&path, prefix).and_then(|target| Ok((fs::symlink_metadata(&target)?, target)));
+    match (snapshot.seen(file), now) {
+        (Some(seen), Ok((metadata, target)))
+            if seen.target == target && seen.signature == Signature::of(&metadata) =>
+        {
+            Ok(seen)
+        }
+        (_, Err(e)) if e.kind() != io::ErrorKind::NotFound => Err(e).doing("looking at", &path),
+        _ => Err(FileError::Changed(path)),
+    }
+}
+
+/// Gives a file another text. A link stays, the file behind it is replaced: a
+/// link that is swapped (`..data`) must not become a file.
+fn rewrite(seen: &Seen, before: &[u8], text: &[u8]) -> Result<(), FileError> {
+    let path = &seen.target;
+    let mut new = temporary(path)?;
+    new.write_all(text).doing("writing", path)?;
+    take_after(new.as_file(), path).doing("copying mode and owner of", path)?;
+    let new = closed(new, path)?;
+    match exchange(&new, path) {
+        Ok(()) => keep_or_return(&new, seen, before)?,
+        Err(Errno::NOENT) => return Err(FileError::Changed(path.clone())),
+        // NFS and some FUSE file systems cannot exchange two names.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => replace(&new, seen)?,
+        Err(e) => return Err(e).doing("replacing", path),
+    }
+    // The former file, which now bears the temporary name, goes.
+    drop(new);
+    sync_directory(path)
+}
+
+/// Unlike a plain rename, an exchange fails if the file has vanished, and what
+/// it replaced can still be looked at.
+fn exchange(a: &Path, b: &Path) -> Result<(), Errno> {
+    renameat_with(CWD, a, CWD, b, RenameFlags::EXCHANGE)
+}
+
+/// If what was replaced is not what was read, another writer came in between:
+/// theirs goes back to its place.
+fn keep_or_return(replaced: &TempPath, seen: &Seen, before: &[u8]) -> Result<(), FileError> {
+    let unchanged = fs::symlink_metadata(replaced)
+        .is_ok_and(|m| seen.signature.same_content(&Signature::of(&m)))
+        && fs::read(replaced).is_ok_and(|text| text == before);
+    if unchanged {
+        return Ok(());
+    }
+    exchange(replaced, &seen.target).doing("putting back", &seen.target)?;
+    Err(FileError::Changed(seen.target.clone()))
+}
+
+fn replace(new: &TempPath, seen: &Seen) -> Result<(), FileError> {
+    let path = &seen.target;
+    match fs::symlink_metadata(path) {
+        Ok(metadata) if seen.signature == Signature::of(&metadata) => {
+            fs::rename(new, path).doing("replacing", path)
+        }
+        _ => Err(FileError::Changed(path.clone())),
+    }
+}
+
+fn create(path: &Path, text: &[u8], like: &Path) -> Result<(), FileError> {
+    let mut new = temporary(path)?;
+    new.write_all(text).doing("writing", path)?;
+    take_after(new.as_file(), like).doing("copying mode and owner of", like)?;
+    match closed(new, path)?.persist_noclobber(path) {
+        Ok(()) => sync_directory(path),
+        Err(e) if e.error.kind() == io::ErrorKind::AlreadyExists => {
+            Err(FileError::Changed(path.to_owned()))
+        }
+        Err(e) => Err(e.error).doing("making", path),
+    }
+}
+
+fn rename(from: &Path, to: &Path, over: bool, seen: &Seen) -> Result<(), FileError> {
+    if over {
+        fs::rename(from, to).doing("moving aside", from)?;
+        return_if_changed(from, to, seen)?;
+    } else {
+        match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+            Err(Errno::EXIST) => return Err(FileError::Changed(to.to_owned())),
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+                fs::rename(from, to).doing("putting back", to)?
+            }
+            other => other.doing("putting back", to)?,
+        }
+    }
+    sync_directory(to)
+}
+
+/// If what was moved is not what was read, it goes back to its place, unless
+/// there is something newer.
+fn return_if_changed(from: &Path, to: &Path, seen: &Seen) -> Result<(), FileError> {
+    // Of a link it is the link that moved; the file behind it stays.
+    let moved = fs::symlink_metadata(to)
+        .and_then(|m| {
+            if m.is_symlink() {
+                fs::symlink_metadata(&seen.target)
+            } else {
+                Ok(m)
+            }
+        })
+        .map(|m| Signature::of(&m));
+    if moved.is_ok_and(|moved| seen.signature.same_content(&moved)) {
+        return Ok(());
+    }
+    match renameat_with(CWD, to, CWD, from, RenameFlags::NOREPLACE) {
+        Ok(()) | Err(Errno::EXIST) => Err(FileError::Changed(from.to_owned())),
+        Err(e) => Err(e).doing("putting back", from),
+    }
+}
