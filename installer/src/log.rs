@@ -152,32 +152,33 @@ impl Said {
 /// then a line every two seconds on average.
 #[derive(Debug)]
 pub struct Budget {
+    burst: u32,
     lines: u32,
     since: Instant,
     left_out: u32,
 }
 
-const BURST: u32 = 30;
 const LINE: Duration = Duration::from_secs(2);
 
 // === impl Budget ===
 
-impl Default for Budget {
-    fn default() -> Self {
+impl Budget {
+    /// A budget that lets so many lines through at once.
+    #[must_use]
+    pub fn new(burst: u32) -> Self {
         Self {
-            lines: BURST,
+            burst,
+            lines: burst,
             since: Instant::now(),
             left_out: 0,
         }
     }
-}
 
-impl Budget {
     /// Whether a line may be written, and how many were left out before it.
     pub fn take(&mut self, now: Instant) -> Option<u32> {
         let earned = u32::try_from(now.duration_since(self.since).as_secs() / LINE.as_secs())
-            .unwrap_or(BURST);
-        self.lines = (self.lines + earned).min(BURST);
+            .unwrap_or(self.burst);
+        self.lines = (self.lines + earned).min(self.burst);
         self.since += LINE * earned;
         match self.lines.checked_sub(1) {
             Some(lines) => {
@@ -228,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_busy_directory_gets_a_line_every_two_seconds() {
-        let mut budget = Budget::default();
+        let mut budget = Budget::new(30);
         let start = budget.since;
         let written = (0..6000)
             .filter(|ms| {

@@ -36,8 +36,10 @@ pub struct Reconciler {
     said: Said,
     shown: String,
     fights: Fights,
-    /// Lines that a busy directory would repeat.
-    pub budget: Budget,
+    /// For what others do; a busy directory would fill the log.
+    pub events: Budget,
+    /// For what we do about it.
+    actions: Budget,
     known: BTreeMap<OsString, Signature>,
     noted: String,
 }
@@ -79,7 +81,8 @@ impl Reconciler {
             said: Said::default(),
             shown: String::new(),
             fights: Fights::default(),
-            budget: Budget::default(),
+            events: Budget::new(30),
+            actions: Budget::new(60),
             known: BTreeMap::new(),
             noted: String::new(),
         }
@@ -129,10 +132,15 @@ impl Reconciler {
         pass
     }
 
-    /// Whether a file is not as the last pass left it.
+    /// Whether a file is not as the last pass left it. One that is fought over
+    /// never is: that was said once, and is enough.
     #[must_use]
     pub fn is_news(&self, name: &OsStr, now: Option<Signature>) -> bool {
-        self.known.get(name).copied() != now
+        self.known.get(name).copied() != now && !self.is_fought(name)
+    }
+
+    fn is_fought(&self, name: &OsStr) -> bool {
+        self.fights.files().any(|file| file == name)
     }
 
     fn steps(&mut self, renewed: &[OsString], pass: &mut Pass) -> Result<(), Held> {
@@ -173,7 +181,7 @@ impl Reconciler {
             wrote = true;
         }
         if wrote {
-            self.budget.say(&format!(
+            self.actions.say(&format!(
                 "Wrote linkerd CNI binaries to {}",
                 bin_dir.display()
             ));
@@ -191,7 +199,7 @@ impl Reconciler {
         let wrote = !files::holds(path, wanted.text.as_bytes(), *mode);
         if wrote {
             files::write(path, wanted.text.as_bytes(), *mode).map_err(Held::Kubeconfig)?;
-            self.budget
+            self.actions
                 .say(&format!("Wrote kubeconfig {}", path.display()));
         }
         if let Some(what) = stale(wanted.freshness) {

@@ -109,7 +109,7 @@ fn stay_chained(
             }
             Turn::Pass(changes) => {
                 watches.renew();
-                let pass = answer(reconciler, changes);
+                let pass = answer(reconciler, &changes);
                 deadline = self::deadline(reconciler.settings(), &watches, &pass);
             }
         }
@@ -127,13 +127,13 @@ fn deadline(settings: &Settings, watches: &Watches, pass: &Pass) -> Instant {
 }
 
 /// Runs a pass for some changes, and says what came of them.
-fn answer(reconciler: &mut Reconciler, changes: Vec<Change>) -> Pass {
+fn answer(reconciler: &mut Reconciler, changes: &[Change]) -> Pass {
     let news: Vec<_> = changes
-        .into_iter()
-        .filter(|change| is_news(reconciler, change))
+        .iter()
+        .filter(|change| is_news(reconciler, change) && !is_detail(change, changes))
         .collect();
     for Change { kind, dir, name } in &news {
-        reconciler.budget.say(&format!(
+        reconciler.events.say(&format!(
             "Detected change in {}/: {kind} {}",
             dir.display(),
             name.display()
@@ -145,12 +145,18 @@ fn answer(reconciler: &mut Reconciler, changes: Vec<Change>) -> Pass {
         (news.last(), pass.changed || pass.again.is_some())
     {
         let path = dir.join(name);
-        reconciler.budget.say(&format!(
+        reconciler.events.say(&format!(
             "Ignoring event: {kind} {}; no real changes detected",
             path.display()
         ));
     }
     pass
+}
+
+/// Writing into a file that was made in the same burst needs no line.
+fn is_detail(change: &Change, burst: &[Change]) -> bool {
+    let appears = |c: &Change| c.name == change.name && matches!(c.kind, "CREATE" | "MOVED_TO");
+    matches!(change.kind, "MODIFY" | "ATTRIB") && burst.iter().any(appears)
 }
 
 /// Whether a change is worth a line: one in the configuration directory that

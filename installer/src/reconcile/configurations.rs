@@ -115,16 +115,16 @@ fn announce(this: &mut Reconciler, change: &Change, renewed: &[OsString]) {
         Change::Rewrite { file, .. } => file,
         Change::Rename { .. } | Change::Delete { .. } => return,
     };
-    if fought(this, change.subject()) {
+    if this.is_fought(change.subject()) {
         return;
     }
     if renewed.contains(name) {
-        this.budget.say(&format!(
+        this.actions.say(&format!(
             "New file [{}] detected; re-installing",
             name.display()
         ));
     }
-    this.budget.say(&format!(
+    this.actions.say(&format!(
         "Installing CNI configuration for {}",
         this.settings.net_dir.join(name).display()
     ));
@@ -134,19 +134,19 @@ fn confirm(this: &mut Reconciler, change: &Change) {
     let dir = this.settings.net_dir.clone();
     let path = dir.join(change.subject());
     match change {
-        _ if fought(this, change.subject()) => {}
+        _ if this.is_fought(change.subject()) => {}
         Change::Rewrite { .. } | Change::Create { .. } => {
-            this.budget
+            this.actions
                 .say(&format!("Created CNI config {}", path.display()));
         }
         Change::Rename { to, .. } => {
-            this.budget.say(&format!(
+            this.actions.say(&format!(
                 "Moved {} to {}",
                 path.display(),
                 dir.join(to).display()
             ));
         }
-        Change::Delete { .. } => this.budget.say(&format!("Removed {}", path.display())),
+        Change::Delete { .. } => this.actions.say(&format!("Removed {}", path.display())),
     }
     if this.fights.wrote(change.subject(), Instant::now()) {
         let hint = if cilium_renames(&dir) {
@@ -160,10 +160,6 @@ fn confirm(this: &mut Reconciler, change: &Change) {
             path.display()
         );
     }
-}
-
-fn fought(this: &Reconciler, file: &OsStr) -> bool {
-    this.fights.files().any(|f| f == file)
 }
 
 fn report(this: &mut Reconciler, snapshot: &Snapshot, plan: &Plan) {
