@@ -1,0 +1,307 @@
+//! A Kubernetes API server of our own, over TLS, that can misbehave.
+//!
+//! It speaks HTTP/1.1 from blocking threads and by hand, because most of what
+//! the tests want from it no HTTP library would do: answers cut in half, bodies
+//! that arrive byte by byte, connections that are reset or never answered.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use self::certificate::Authority;
+
+mod certificate;
+mod connection;
+
+/// The token that the server takes unless a test sets another.
+pub const TOKEN: &str = "token-of-the-cni-plugin-never-to-be-logged";
+
+/// A request that arrived whole.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Request {
+    /// `GET`.
+    pub method: String,
+    /// Path and query.
+    pub target: String,
+    /// The `authorization` header.
+    pub authorization: Option<String>,
+    /// On which connection it came, counted from 0.
+    pub connection: usize,
+}
+
+/// What the server does instead of answering as it should.
+#[derive(Clone, Debug)]
+pub enum Fault {
+    /// Takes the connection and never says a word, not even TLS.
+    HangBeforeTls,
+    /// Resets the connection as soon as it is there.
+    Reset,
+    /// Reads the request and never answers it.
+    HangAfterRequest,
+    /// Answers with this status, as an API server does (a `Status` object).
+    Status(u16),
+    /// Answers with this status and a page of HTML, as a proxy does.
+    Html(u16),
+    /// Answers 200 with something that is JSON and no Kubernetes object.
+    Json(String),
+    /// Announces the whole answer, sends half of it, and closes.
+    Truncated,
+    /// Sends the right answer, one byte per this long.
+    Slow(Duration),
+}
+
+/// A running server; stops when dropped.
+pub struct ApiServer {
+    address: SocketAddr,
+    authority: Authority,
+    shared: Arc<Shared>,
+}
+
+type Hook = Box<dyn Fn() + Send + Sync>;
+
+/// What the server's threads share with the test.
+struct Shared {
+    stop: AtomicBool,
+    connections: AtomicUsize,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    objects: HashMap<String, Value>,
+    requests: Vec<Request>,
+    faults: Vec<Planned>,
+    token: String,
+    on_unauthorized: Option<Arc<Hook>>,
+}
+
+/// Where a fault happens.
+enum Place {
+    /// On this path, whatever the query.
+    Path(String),
+    /// Where path and query contain this.
+    Part(String),
+}
+
+/// A fault, where it happens and how often.
+struct Planned {
+    fault: Fault,
+    /// `None` is everywhere.
+    on: Option<Place>,
+    /// `None` is for ever.
+    times: Option<usize>,
+}
+
+// === impl ApiServer ===
+
+impl ApiServer {
+    /// Starts a server on a free port of 127.0.0.1.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot listen.
+    pub fn start() -> Self {
+        let authority = Authority::new();
+        let listener =
+            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port of 127.0.0.1 is free");
+        listener
+            .set_nonblocking(true)
+            .expect("a listener can be nonblocking");
+        let address = listener.local_addr().expect("a listener has an address");
+        let tls = authority.server_config();
+        let shared = Arc::new(Shared {
+            stop: AtomicBool::new(false),
+            connections: AtomicUsize::new(0),
+            state: Mutex::new(State {
+                token: TOKEN.to_owned(),
+                ..State::default()
+            }),
+        });
+        let serving = Arc::clone(&shared);
+        thread::spawn(move || accept(&listener, &tls, &serving));
+        Self {
+            address,
+            authority,
+            shared,
+        }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The certificate of its authority, as PEM.
+    pub fn ca(&self) -> String {
+        self.authority.pem()
+    }
+
+    /// Serves this object where its kind, namespace and name say.
+    ///
+    /// # Panics
+    ///
+    /// If it is no pod, namespace, service or daemon set.
+    pub fn put(&self, object: Value) {
+        let path = path_of(&object);
+        self.shared.state().objects.insert(path, object);
+    }
+
+    /// Misbehaves for ever, whatever is asked.
+    pub fn misbehave(&self, fault: Fault) {
+        self.plan(fault, None, None);
+    }
+
+    /// Misbehaves the next so many times, then answers well.
+    pub fn misbehave_times(&self, times: usize, fault: Fault) {
+        self.plan(fault, None, Some(times));
+    }
+
+    /// Misbehaves on requests whose path and query contain `part`.
+    pub fn misbehave_on(&self, part: &str, fault: Fault) {
+        self.plan(fault, Some(Place::Part(part.to_owned())), None);
+    }
+
+    /// Misbehaves on requests for exactly this path.
+    pub fn misbehave_at(&self, path: &str, fault: Fault) {
+        self.plan(fault, Some(Place::Path(path.to_owned())), None);
+    }
+
+    /// As [`ApiServer::misbehave_on`], the next so many times.
+    pub fn misbehave_times_on(&self, times: usize, part: &str, fault: Fault) {
+        self.plan(fault, Some(Place::Part(part.to_owned())), Some(times));
+    }
+
+    /// Answers well from now on.
+    pub fn behave(&self) {
+        self.shared.state().faults.clear();
+    }
+
+    /// From now on takes only this token; any other gets 401.
+    pub fn set_token(&self, token: &str) {
+        token.clone_into(&mut self.shared.state().token);
+    }
+
+    /// Calls `hook` before each 401 that a wrong token gets.
+    pub fn on_unauthorized(&self, hook: impl Fn() + Send + Sync + 'static) {
+        let hook: Hook = Box::new(hook);
+        self.shared.state().on_unauthorized = Some(Arc::new(hook));
+    }
+
+    /// Every request so far, in order of arrival.
+    pub fn requests(&self) -> Vec<Request> {
+        self.shared.state().requests.clone()
+    }
+
+    /// Forgets the requests so far and returns them.
+    pub fn take_requests(&self) -> Vec<Request> {
+        std::mem::take(&mut self.shared.state().requests)
+    }
+
+    /// TCP connections taken so far.
+    pub fn connections(&self) -> usize {
+        self.shared.connections.load(Ordering::Relaxed)
+    }
+
+    fn plan(&self, fault: Fault, on: Option<Place>, times: Option<usize>) {
+        let planned = Planned { fault, on, times };
+        self.shared.state().faults.push(planned);
+    }
+}
+
+impl Drop for ApiServer {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+impl fmt::Debug for ApiServer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "ApiServer({})", self.address)
+    }
+}
+
+// === impl Shared ===
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+// === impl State ===
+
+impl State {
+    /// The next fault for this target, if one is planned; `None` as target means
+    /// that the connection has just been made.
+    fn fault(&mut self, target: Option<&str>) -> Option<Fault> {
+        let planned = self.faults.iter_mut().find(|planned| {
+            planned.times != Some(0)
+                && planned.fault.is_before_request() == target.is_none()
+                && planned.on.as_ref().is_none_or(|on| on.covers(target))
+        })?;
+        if let Some(times) = &mut planned.times {
+            *times -= 1;
+        }
+        Some(planned.fault.clone())
+    }
+}
+
+// === impl Place ===
+
+impl Place {
+    fn covers(&self, target: Option<&str>) -> bool {
+        target.is_some_and(|target| match self {
+            Self::Path(path) => target.split('?').next() == Some(path),
+            Self::Part(part) => target.contains(part),
+        })
+    }
+}
+
+// === impl Fault ===
+
+impl Fault {
+    fn is_before_request(&self) -> bool {
+        matches!(self, Self::HangBeforeTls | Self::Reset)
+    }
+}
+
+fn accept(listener: &TcpListener, tls: &Arc<rustls::ServerConfig>, shared: &Arc<Shared>) {
+    while !shared.stopped() {
+        let Ok((stream, _)) = listener.accept() else {
+            thread::sleep(Duration::from_millis(1));
+            continue;
+        };
+        let number = shared.connections.fetch_add(1, Ordering::Relaxed);
+        let (tls, shared) = (Arc::clone(tls), Arc::clone(shared));
+        thread::spawn(move || connection::serve(stream, tls, &shared, number));
+    }
+}
+
+fn path_of(object: &Value) -> String {
+    let text = |pointer: &str| {
+        let found = object.pointer(pointer).and_then(Value::as_str);
+        found.unwrap_or_else(|| panic!("no {pointer} in {object}"))
+    };
+    let name = text("/metadata/name");
+    let namespaced = |group: &str, plural: &str| {
+        let namespace = text("/metadata/namespace");
+        format!("/{group}/namespaces/{namespace}/{plural}/{name}")
+    };
+    match text("/kind") {
+        "Pod" => namespaced("api/v1", "pods"),
+        "Service" => namespaced("api/v1", "services"),
+        "DaemonSet" => namespaced("apis/apps/v1", "daemonsets"),
+        "Namespace" => format!("/api/v1/namespaces/{name}"),
+        kind => panic!("the server does not serve a {kind}"),
+    }
+}

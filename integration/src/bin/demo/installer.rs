@@ -1,0 +1,139 @@
+//! The installer on the demo's node: the real process, or, where it is asked
+//! for, its work done by hand.
+
+use std::fs;
+use std::process::Child;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use linkerd_cni_integration::api_server::{ApiServer, TOKEN};
+use linkerd_cni_integration::chain::conflist_with;
+use linkerd_cni_integration::kubeconfig::{self, Contents};
+use linkerd_cni_integration::{binaries, fixtures, process};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+use crate::node::{Node, drop_in};
+
+/// How long the installer may take for anything.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+const KUBECONFIG: &str = "ZZZ-linkerd-cni-kubeconfig";
+
+/// Whoever keeps the node chained.
+pub(crate) enum Installer {
+    /// The process.
+    Process(Child),
+    /// Nobody; the demo does it (`LINKERD_CNI_DEMO_BY_HAND=1`).
+    ByHand,
+}
+
+// === impl Installer ===
+
+impl Installer {
+    /// Starts it; it then waits for a configuration to chain itself to.
+    pub(crate) fn start(node: &Node, api: &ApiServer) -> Result<Self> {
+        if std::env::var_os("LINKERD_CNI_DEMO_BY_HAND").is_some() {
+            return Ok(Self::ByHand);
+        }
+        let account = node.root().join("serviceaccount");
+        fs::create_dir(&account)?;
+        fs::write(account.join("token"), TOKEN)?;
+        fs::write(account.join("ca.crt"), api.ca())?;
+        fs::write(account.join("namespace"), "linkerd-cni")?;
+        let template = fixtures::path("linkerd/template-chart.json");
+        // The container sees the host under a prefix: here, both are one.
+        std::os::unix::fs::symlink("/", "/run/host")?;
+        let mut command = process::command(binaries::installer());
+        command
+            .env_clear()
+            .env("CONTAINER_MOUNT_PREFIX", "/run/host")
+            .env("DEST_CNI_NET_DIR", node.net_dir())
+            .env("DEST_CNI_BIN_DIR", node.bin_dir())
+            .env("CONTAINER_CNI_BIN_DIR", node.image())
+            .env("CNI_NETWORK_CONFIG_FILE", template)
+            .env("SERVICE_ACCOUNT_DIR", account)
+            .env("KUBERNETES_SERVICE_HOST", api.address().ip().to_string())
+            .env("KUBERNETES_SERVICE_PORT", api.address().port().to_string())
+            .env("KUBERNETES_NODE_NAME", "node-7");
+        let mut child = process::spawn(&mut command)?;
+        thread::sleep(Duration::from_millis(300));
+        if let Some(status) = child.try_wait()? {
+            let (_, log) = process::Pipes::of(&mut child, b"").collect(PATIENCE);
+            let log = String::from_utf8_lossy(&log);
+            bail!("the installer ended by itself ({status}): {log}");
+        }
+        Ok(Self::Process(child))
+    }
+
+    /// What to say about it.
+    pub(crate) fn introduction(&self) -> &'static str {
+        match self {
+            Self::Process(_) => {
+                "The installer is running, and waits: there is nothing to chain to."
+            }
+            Self::ByHand => "No installer: the demo itself will write what it would write.",
+        }
+    }
+
+    /// Waits until the node's configuration ends with our entry; returns it.
+    pub(crate) fn chained(&self, node: &Node, api: &ApiServer) -> Result<Value> {
+        if matches!(self, Self::ByHand) {
+            by_hand(node, api)?;
+        }
+        wait_for("the installer to chain itself", || {
+            let text = fs::read_to_string(node.conflist())?;
+            let conflist: Value = serde_json::from_str(&text)?;
+            let plugins = conflist["plugins"].as_array().context("no plugins")?;
+            let last = plugins.last().context("no plugin")?;
+            Ok((last["type"] == "linkerd-cni").then(|| conflist.clone()))
+        })
+    }
+
+    /// Has it leave the node. Its DaemonSet is gone: it takes everything along.
+    pub(crate) fn leave(self, node: &Node) -> Result<()> {
+        let Self::Process(mut child) = self else {
+            drop_in(&node.conflist(), crate::node::NETWORK)?;
+            fs::remove_file(node.net_dir().join(KUBECONFIG))?;
+            fs::remove_file(node.bin_dir().join("linkerd-cni"))?;
+            return Ok(());
+        };
+        kill(Pid::from_raw(i32::try_from(child.id())?), Signal::SIGTERM)?;
+        let status = wait_for("the installer to leave", || Ok(child.try_wait()?))?;
+        if !status.success() {
+            bail!("the installer left with {status}");
+        }
+        Ok(())
+    }
+}
+
+/// Executable, kubeconfig, configuration: in the installer's own order.
+fn by_hand(node: &Node, api: &ApiServer) -> Result<()> {
+    fs::copy(
+        node.image().join("linkerd-cni"),
+        node.bin_dir().join("linkerd-cni"),
+    )?;
+    let kubeconfig = node.net_dir().join(KUBECONFIG);
+    kubeconfig::replace(&kubeconfig, &Contents::of(api).yaml());
+    let ours = fixtures::template("template-chart", &kubeconfig);
+    let theirs = serde_json::from_str(&fs::read_to_string(node.conflist())?)?;
+    let chained = serde_json::to_string_pretty(&conflist_with(&theirs, &ours))?;
+    drop_in(&node.conflist(), &chained)
+}
+
+fn wait_for<T>(what: &str, mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let seen = look();
+        if let Ok(Some(found)) = seen {
+            return Ok(found);
+        }
+        if Instant::now() > until {
+            seen?;
+            bail!("waited {PATIENCE:?} for {what}");
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+}

@@ -1,0 +1,140 @@
+//! Network namespaces: one per test, gone with it.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+
+use anyhow::{Context, Result};
+use nix::sched::{CloneFlags, setns};
+
+use crate::process::{run, run_with_input};
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// A named network namespace with its loopback up.
+///
+/// The name is unique on this machine (`lct-<process>-<number>`). Dropping it
+/// deletes it, with every interface in it.
+#[derive(Debug)]
+pub struct Netns {
+    name: String,
+}
+
+/// A name that no other test on this machine uses.
+pub fn unique_name() -> String {
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    format!("lct-{}-{number}", process::id())
+}
+
+// === impl Netns ===
+
+impl Netns {
+    /// Makes a namespace.
+    ///
+    /// # Panics
+    ///
+    /// If the machine does not let us (not root, no namespaces).
+    pub fn new() -> Self {
+        Self::named(unique_name())
+    }
+
+    /// Makes a namespace of this name.
+    ///
+    /// # Panics
+    ///
+    /// As [`Netns::new`], or if the name is taken.
+    pub fn named(name: String) -> Self {
+        run("ip", &["netns", "add", &name]).expect("a network namespace can be made (as root)");
+        let netns = Self { name };
+        netns.ip("link set lo up\n");
+        netns
+    }
+
+    /// Its name, for `ip -n`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The file that `CNI_NETNS` names.
+    pub fn path(&self) -> PathBuf {
+        Path::new("/run/netns").join(&self.name)
+    }
+
+    /// Runs lines of `ip` commands in the namespace.
+    ///
+    /// # Panics
+    ///
+    /// If one fails.
+    pub fn ip(&self, lines: &str) {
+        run_with_input("ip", &["-n", &self.name, "-batch", "-"], lines)
+            .unwrap_or_else(|error| panic!("in {}: {lines}: {error:#}", self.name));
+    }
+
+    /// Runs a program in the namespace and returns its stdout.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be started or fails.
+    pub fn run(&self, program: &str, args: &[&str]) -> Result<String> {
+        self.run_with_input(program, args, "")
+    }
+
+    /// As [`Netns::run`], with `input` on stdin.
+    ///
+    /// # Errors
+    ///
+    /// As [`Netns::run`].
+    pub fn run_with_input(&self, program: &str, args: &[&str], input: &str) -> Result<String> {
+        // `nsenter`, not `ip netns exec`: the latter mounts a /sys of its own,
+        // which is slow and shows in the mount table.
+        let net = format!("--net={}", self.path().display());
+        let args = [&[net.as_str(), "--", program], args].concat();
+        run_with_input("nsenter", &args, input)
+    }
+
+    /// Calls `inside` on a thread that has entered the namespace.
+    ///
+    /// Sockets belong to the namespace they were made in, so that a socket made
+    /// here can be used anywhere afterwards.
+    ///
+    /// # Panics
+    ///
+    /// If the namespace cannot be entered, or `inside` panics.
+    pub fn enter<T: Send>(&self, inside: impl FnOnce() -> T + Send) -> T {
+        thread::scope(|scope| {
+            let entered = scope.spawn(|| {
+                enter(&self.path()).expect("the namespace can be entered");
+                inside()
+            });
+            entered
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+}
+
+impl Default for Netns {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for Netns {
+    fn drop(&mut self) {
+        // A test may have deleted it on purpose.
+        let _ = run("ip", &["netns", "del", &self.name]);
+    }
+}
+
+/// Moves the calling thread into the network namespace of this file.
+///
+/// # Errors
+///
+/// If there is no such file, or it is no network namespace.
+pub fn enter(path: &Path) -> Result<()> {
+    let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+    setns(file, CloneFlags::CLONE_NEWNET)
+        .with_context(|| format!("cannot enter {}", path.display()))
+}
