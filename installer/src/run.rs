@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tracing::debug;
+use tracing::{debug, info, warn};
 
 use crate::{
     desired::{Source, SourceError},
@@ -55,6 +55,7 @@ pub fn run(settings: Settings) -> Result<bool, StartError> {
     let signals = signals::block().map_err(|e| StartError::Signals(e.into()))?;
     let source = Source::read(&settings)?;
     check(&settings)?;
+    warn_of_mode(settings.kubeconfig_mode);
     let (wake, events) = mpsc::channel();
     signals::pass_on(signals, wake.clone()).map_err(StartError::Signals)?;
     let stay = settings.stay;
@@ -94,6 +95,14 @@ fn check(settings: &Settings) -> Result<(), StartError> {
     Ok(())
 }
 
+fn warn_of_mode(mode: u32) {
+    if mode & !0o600 != 0 {
+        warn!(
+            "KUBECONFIG_MODE={mode:o} lets more than the owner read the token; the plugin runs as root and needs no more than 600"
+        );
+    }
+}
+
 fn stay_chained(
     reconciler: &mut Reconciler,
     mut watches: Watches,
@@ -104,7 +113,7 @@ fn stay_chained(
     loop {
         match watch::next(events, deadline) {
             Turn::Leave(signal) => {
-                tracing::info!("{signal} received");
+                info!("{signal} received");
                 return exit::leave(reconciler.settings());
             }
             Turn::Pass(changes) => {
