@@ -9,7 +9,7 @@ use std::{
     ffi::OsStr,
     fs::{self, File},
     io::{self, Write as _},
-    os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown},
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown},
     path::{Path, PathBuf},
 };
 
@@ -44,7 +44,7 @@ pub fn is_temporary(name: &OsStr) -> bool {
 /// The step that failed; the file is then as it was.
 pub fn write(path: &Path, text: &[u8], mode: u32) -> Result<(), FileError> {
     let mut new = temporary(path)?;
-    new.write_all(text).doing("writing", path)?;
+    new.as_file_mut().write_all(text).doing("writing", path)?;
     copy_label(new.as_file(), path);
     set_mode(new.as_file(), mode).doing("setting the mode of", path)?;
     put(closed(new, path)?, path)
@@ -89,7 +89,16 @@ fn temporary(path: &Path) -> Result<NamedTempFile, FileError> {
     tempfile::Builder::new()
         .prefix(&format!(".{name}."))
         .suffix(TEMPORARY)
-        .tempfile_in(directory(path))
+        // Not `tempfile_in`, whose errors have a random path in the place of
+        // the errno: each would be a new one to say.
+        .make_in(directory(path), |path| {
+            File::options()
+                .read(true)
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(path)
+        })
         .doing("making a temporary file for", path)
 }
 

@@ -117,7 +117,7 @@ fn stay_chained(
                 return exit::leave(reconciler.settings());
             }
             Turn::Pass(changes) => {
-                watches.renew();
+                watches.renew(&changes);
                 let pass = answer(reconciler, &changes);
                 deadline = self::deadline(reconciler.settings(), &watches, &pass);
             }

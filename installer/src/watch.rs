@@ -11,7 +11,7 @@ use std::{
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     sync::mpsc::{Receiver, RecvTimeoutError, Sender},
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use nix::sys::signal::Signal;
@@ -56,13 +56,17 @@ pub enum Turn {
     Leave(Signal),
 }
 
+/// What tells a directory from another one of its name. The number alone does
+/// not: file systems give that of a removed directory to the next one.
+type Identity = (u64, u64, Option<SystemTime>);
+
 /// Watches directories, also those that are removed and made again.
 #[derive(Debug)]
 pub struct Watches {
     wanted: Vec<PathBuf>,
     wake: Sender<Wake>,
     inotify: Option<INotifyWatcher>,
-    watched: BTreeMap<PathBuf, (u64, u64)>,
+    watched: BTreeMap<PathBuf, Identity>,
     refused: bool,
 }
 
@@ -94,7 +98,7 @@ impl Watches {
             watched: BTreeMap::new(),
             refused: false,
         };
-        watches.renew();
+        watches.renew(&[]);
         if !watches.refused {
             info!("Watches established.");
         }
@@ -107,11 +111,12 @@ impl Watches {
         self.refused
     }
 
-    /// Watches what is not watched (any more). If that is refused, says so
-    /// once and leaves it to polling.
-    pub fn renew(&mut self) {
+    /// Watches what is not watched (any more), after these changes. If that is
+    /// refused, says so once and leaves it to polling.
+    pub fn renew(&mut self, changes: &[Change]) {
         let before = self.refused;
-        let result = self.try_renew();
+        let gone = changes.iter().filter(|change| change.name.is_empty());
+        let result = self.try_renew(gone.map(|change| change.dir.as_path()).collect());
         self.refused = result.is_err();
         match result {
             Err(e) if !before => warn!(
@@ -126,14 +131,14 @@ impl Watches {
         }
     }
 
-    fn try_renew(&mut self) -> notify::Result<()> {
+    fn try_renew(&mut self, changed: Vec<&Path>) -> notify::Result<()> {
         let wanted: Vec<_> = self.wanted.iter().filter_map(|dir| nearest(dir)).collect();
-        let stale =
-            |(path, id): (&PathBuf, &(u64, u64))| !wanted.iter().any(|(p, i)| p == path && i == id);
-        let gone: Vec<_> = self
-            .watched
-            .iter()
-            .filter(|w| stale(*w))
+        let current = |(path, id): (&PathBuf, &Identity)| {
+            !changed.contains(&path.as_path()) && wanted.iter().any(|(p, i)| p == path && i == id)
+        };
+        let watched = self.watched.iter();
+        let gone: Vec<_> = watched
+            .filter(|w| !current(*w))
             .map(|(path, _)| path.clone())
             .collect();
         let inotify = match &mut self.inotify {
@@ -193,10 +198,11 @@ fn start(wanted: Vec<PathBuf>, wake: Sender<Wake>) -> notify::Result<INotifyWatc
 
 /// The directory to watch: the wanted one, or, while it is missing, the
 /// nearest one above it, in which it will appear.
-fn nearest(dir: &Path) -> Option<(PathBuf, (u64, u64))> {
+fn nearest(dir: &Path) -> Option<(PathBuf, Identity)> {
     dir.ancestors().find_map(|path| {
         let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_dir)?;
-        Some((path.to_owned(), (metadata.dev(), metadata.ino())))
+        let identity = (metadata.dev(), metadata.ino(), metadata.created().ok());
+        Some((path.to_owned(), identity))
     })
 }
 

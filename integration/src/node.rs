@@ -424,7 +424,7 @@ impl Node {
         fs::read(self.conf(name)).is_ok_and(|bytes| is_chained(&bytes))
     }
 
-    /// Each file of the configuration directory but the kubeconfig.
+    /// Each regular file of the configuration directory but the kubeconfig.
     ///
     /// # Panics
     ///
@@ -432,7 +432,10 @@ impl Node {
     pub fn files(&self) -> BTreeMap<String, State> {
         let mut files = BTreeMap::new();
         for name in self.names().into_iter().filter(|name| name != KUBECONFIG) {
-            if let Ok(state) = State::of(&self.conf(&name)) {
+            let path = self.conf(&name);
+            // A FIFO would be waited for.
+            let regular = fs::metadata(&path).is_ok_and(|m| m.is_file());
+            if regular && let Ok(state) = State::of(&path) {
                 files.insert(name, state);
             }
         }

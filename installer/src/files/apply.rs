@@ -85,7 +85,7 @@ fn unchanged<'a>(
 fn rewrite(seen: &Seen, before: &[u8], text: &[u8]) -> Result<(), FileError> {
     let path = &seen.target;
     let mut new = temporary(path)?;
-    new.write_all(text).doing("writing", path)?;
+    new.as_file_mut().write_all(text).doing("writing", path)?;
     take_after(new.as_file(), path).doing("copying mode and owner of", path)?;
     let new = closed(new, path)?;
     match exchange(&new, path) {
@@ -131,7 +131,7 @@ fn replace(new: &TempPath, seen: &Seen) -> Result<(), FileError> {
 
 fn create(path: &Path, text: &[u8], like: &Path) -> Result<(), FileError> {
     let mut new = temporary(path)?;
-    new.write_all(text).doing("writing", path)?;
+    new.as_file_mut().write_all(text).doing("writing", path)?;
     take_after(new.as_file(), like).doing("copying mode and owner of", like)?;
     match closed(new, path)?.persist_noclobber(path) {
         Ok(()) => sync_directory(path),

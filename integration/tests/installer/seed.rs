@@ -121,6 +121,8 @@ fn the_same_content_made_again_is_not_written_again() {
     node.start();
     node.drop_in("net.d/10-calico.conflist");
     node.wait_chained(CALICO);
+    // Until the installer has seen its own write: what comes later is another's.
+    thread::sleep(Duration::from_millis(500));
     let chained = fs::read(node.conf(CALICO)).unwrap();
     fs::remove_file(node.conf(CALICO)).unwrap();
     node.write(CALICO, &chained);
