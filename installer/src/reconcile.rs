@@ -123,11 +123,12 @@ impl Reconciler {
     pub fn pass(&mut self, renewed: &[OsString]) -> Pass {
         let mut pass = Pass::default();
         self.fights.settle(Instant::now());
-        if let Err(held) = self.steps(renewed, &mut pass) {
+        let steps = self.steps(renewed, &mut pass);
+        if let Err(held) = &steps {
             pass.held = true;
             self.warn("", held.to_string());
         }
-        self.said.end();
+        self.said.end(steps.is_ok());
         self.note_state();
         pass
     }

@@ -15,13 +15,12 @@ use std::{
 };
 
 use nix::sys::signal::Signal;
-use notify::{
-    Config, Event, EventKind, INotifyWatcher, RecursiveMode, Watcher as _,
-    event::{AccessKind, AccessMode, ModifyKind, RenameMode},
-};
+use notify::{Config, Event, INotifyWatcher, RecursiveMode, Watcher as _};
 use tracing::{info, warn};
 
-use crate::files;
+mod event;
+
+use event::changes;
 
 /// A burst is over after this much quiet, and answered after this much time.
 const QUIET: Duration = Duration::from_millis(10);
@@ -203,53 +202,5 @@ fn nearest(dir: &Path) -> Option<(PathBuf, Identity)> {
         let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_dir)?;
         let identity = (metadata.dev(), metadata.ino(), metadata.created().ok());
         Some((path.to_owned(), identity))
-    })
-}
-
-/// What in an event is worth a pass: not reading (ours would wake us for
-/// ever), not our own temporaries, not the neighbours of a missing directory.
-fn changes(event: &Event, wanted: &[PathBuf]) -> Vec<Change> {
-    let kind = match event.kind {
-        _ if event.need_rescan() => "OVERFLOW",
-        EventKind::Create(_) => "CREATE",
-        EventKind::Remove(_) => "DELETE",
-        EventKind::Modify(ModifyKind::Name(RenameMode::To)) => "MOVED_TO",
-        EventKind::Modify(ModifyKind::Name(RenameMode::From)) => "MOVED_FROM",
-        // Comes after the two halves.
-        EventKind::Modify(ModifyKind::Name(RenameMode::Both)) => return Vec::new(),
-        EventKind::Modify(ModifyKind::Metadata(_)) => "ATTRIB",
-        EventKind::Modify(_) | EventKind::Access(AccessKind::Close(AccessMode::Write)) => "MODIFY",
-        EventKind::Access(_) => return Vec::new(),
-        EventKind::Any | EventKind::Other => "CHANGE",
-    };
-    if event.paths.is_empty() {
-        return vec![Change {
-            kind,
-            dir: PathBuf::new(),
-            name: OsString::new(),
-        }];
-    }
-    event
-        .paths
-        .iter()
-        .filter_map(|path| change(kind, path, wanted))
-        .collect()
-}
-
-fn change(kind: &'static str, path: &Path, wanted: &[PathBuf]) -> Option<Change> {
-    let name = path.file_name().unwrap_or_default();
-    let parent = path.parent().unwrap_or(path);
-    if wanted.iter().any(|dir| dir == parent) && !files::is_temporary(name) {
-        return Some(Change {
-            kind,
-            dir: parent.to_owned(),
-            name: name.to_owned(),
-        });
-    }
-    let leads = wanted.iter().any(|dir| dir.starts_with(path));
-    leads.then(|| Change {
-        kind,
-        dir: path.to_owned(),
-        name: OsString::new(),
     })
 }
