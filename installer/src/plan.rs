@@ -88,10 +88,10 @@ pub struct Finding {
     pub fault: bool,
 }
 
-/// What to do, in order, and what to say.
+/// What to do and what to say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Steps, to be taken in order.
+    /// Steps, each of which can be taken without the others.
     pub changes: Vec<Change>,
     /// Said once for each content.
     pub findings: Vec<Finding>,

@@ -74,7 +74,6 @@ fn configurations(settings: &Settings, removal: &mut Removal) {
                 Err(e) if e.is_change() => break,
                 Err(e) => {
                     failed.insert(change.subject().to_owned(), e.to_string());
-                    break;
                 }
             }
         }

@@ -22,7 +22,6 @@ use grammar::{key, string, value};
 /// Where a text stops being JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    at: usize,
     expected: &'static str,
     line: usize,
     column: usize,
@@ -64,7 +63,6 @@ impl Fault {
             .rposition(|b| *b == b'\n')
             .map_or(0, |n| n + 1);
         Self {
-            at,
             expected,
             line: before.iter().filter(|b| **b == b'\n').count() + 1,
             column: before.len() - line_start + 1,

@@ -8,7 +8,9 @@ use super::{
 };
 use crate::conflist::{self, Configuration, Entry, Unfit};
 
-/// What is to be done so that every eligible configuration is chained. With
+/// What is to be done so that every eligible configuration is chained. The
+/// steps do not depend on each other; what depends on one is in the plan after
+/// it. With
 /// `executables`, a list none of whose plugins is among them is left alone:
 /// then the bin directory is probably not the one that the runtime uses.
 #[must_use]
@@ -105,10 +107,10 @@ impl Chaining<'_> {
 
     fn convert(&mut self, name: &OsStr, single: &[u8], change: impl FnOnce(Vec<u8>) -> Change) {
         match conflist::convert(single, self.entry) {
-            Ok(text) => {
-                self.chain(change(text));
-                self.set_aside(name);
-            }
+            // The original is moved aside by the next plan, which finds the list
+            // there: were it moved after a list that could not be written, the
+            // node would have no network.
+            Ok(text) => self.chain(change(text)),
             Err(unfit) => self.fault(name, format!("left alone: {unfit}")),
         }
     }

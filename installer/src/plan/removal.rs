@@ -1,14 +1,15 @@
 //! Every configuration as it was before us (installer.md 5).
 
-use std::ffi::OsStr;
+use std::{ffi::OsStr, path::Path};
 
 use super::{
-    Change, Files, Finding, INTERFACE_MODE, Plan, is_configuration, is_list, is_original, list_of,
-    original_of, single_of, text,
+    Change, Files, Finding, INTERFACE_MODE, Plan, is_list, is_original, list_of, original_of,
+    single_of, text,
 };
 use crate::conflist;
 
-/// What is to be done so that no file holds an entry of ours.
+/// What is to be done so that no file holds an entry of ours. The steps do not
+/// depend on each other; what depends on one is in the plan after it.
 ///
 /// Not only configurations: a list under another name (Cilium renames foreign
 /// ones to `*.cilium_bak`, a swapped link leaves its old target) may come back
@@ -16,53 +17,77 @@ use crate::conflist;
 #[must_use]
 pub fn removal(files: &Files) -> Plan {
     let mut plan = Plan::default();
-    for name in files.keys().filter(|name| is_original(name)) {
-        put_back(files, name, &mut plan);
-    }
-    for name in files.keys() {
-        drop_unfinished(files, name, &mut plan);
-    }
     for (name, found) in files {
-        let gone = plan
-            .changes
-            .iter()
-            .any(|c| matches!(c, Change::Delete { file } if file == name));
-        if gone || is_original(name) {
+        let delete = || Change::Delete { file: name.clone() };
+        if is_original(name) {
+            put_back(files, name, &mut plan);
             continue;
         }
-        if name == INTERFACE_MODE {
-            plan.changes.push(Change::Delete { file: name.clone() });
-        } else if let Some(text) = found.text().and_then(conflist::unchain) {
-            plan.changes.push(Change::Rewrite {
-                file: name.clone(),
-                text,
-            });
+        match made_from_single(files, name) {
+            Made::Waits => {}
+            Made::Over => plan.changes.push(delete()),
+            Made::No if name == INTERFACE_MODE => plan.changes.push(delete()),
+            Made::No => plan
+                .changes
+                .extend(
+                    found
+                        .text()
+                        .and_then(conflist::unchain)
+                        .map(|text| Change::Rewrite {
+                            file: name.clone(),
+                            text,
+                        }),
+                ),
         }
     }
     plan
 }
 
+/// Whether we made a list from a single configuration.
+enum Made {
+    No,
+    /// Yes; it stays until the original is back in its place.
+    Waits,
+    /// Yes, and the single configuration is there: it is no longer needed.
+    Over,
+}
+
+fn made_from_single(files: &Files, list: &OsStr) -> Made {
+    let Some(text_of_list) = text(files, list).filter(|_| is_list(list)) else {
+        return Made::No;
+    };
+    let from = |name: &OsStr| text(files, name).map(|t| conflist::is_conversion(text_of_list, t));
+    for extension in ["conf", "json"] {
+        let single = Path::new(list).with_extension(extension).into_os_string();
+        match (from(&original_of(&single)), from(&single)) {
+            (Some(true), None) => return Made::Waits,
+            (Some(true), Some(_)) => return Made::Over,
+            // Cut short before the original was moved, or after it was put
+            // back. One without an entry of ours is somebody else's.
+            (None, Some(true)) if conflist::unchain(text_of_list).is_some() => return Made::Over,
+            _ => {}
+        }
+    }
+    Made::No
+}
+
 /// Puts the original of a converted file back, unless somebody has changed
 /// things since: then theirs stays.
 fn put_back(files: &Files, original: &OsStr, plan: &mut Plan) {
-    let Some(single) = single_of(original) else {
+    let (Some(single), Some(before)) = (single_of(original), text(files, original)) else {
         return;
     };
     let list = list_of(&single);
-    let Some(text_before) = text(files, original) else {
-        return;
-    };
-    let converted = text(files, &list).is_some_and(|l| conflist::is_conversion(l, text_before));
-    let delete = |file: &OsStr| Change::Delete {
-        file: file.to_owned(),
-    };
+    let converted = text(files, &list).is_some_and(|l| conflist::is_conversion(l, before));
     match (files.contains_key(&single), converted) {
-        (false, true) => plan.changes.extend([
-            Change::Rename { from: original.to_owned(), to: single, over: false },
-            delete(&list),
-        ]),
-        (true, true) => plan.changes.extend([delete(&list), delete(original)]),
-        (true, false) => plan.changes.push(delete(original)),
+        (false, true) => plan.changes.push(Change::Rename {
+            from: original.to_owned(),
+            to: single,
+            over: false,
+        }),
+        // The list goes first: it is known by its original.
+        (true, true) => {}
+        (true, false) => plan.changes.push(Change::Delete { file: original.to_owned() }),
         (false, false) => plan.findings.push(Finding {
             file: original.to_owned(),
             what: format!(
@@ -71,19 +96,5 @@ fn put_back(files: &Files, original: &OsStr, plan: &mut Plan) {
             ),
             fault: false,
         }),
-    }
-}
-
-/// Removes the list of a conversion that was cut short: its single
-/// configuration is still in its place.
-fn drop_unfinished(files: &Files, single: &OsStr, plan: &mut Plan) {
-    let list = list_of(single);
-    let unfinished = is_configuration(single)
-        && !is_list(single)
-        && !files.contains_key(&original_of(single))
-        && matches!((text(files, single), text(files, &list)), (Some(single), Some(list))
-            if conflist::is_conversion(list, single) && conflist::unchain(list).is_some());
-    if unfinished {
-        plan.changes.push(Change::Delete { file: list });
     }
 }

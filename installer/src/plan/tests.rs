@@ -43,7 +43,7 @@ fn apply(files: &mut Files, change: &Change) {
 }
 
 fn settle(files: &mut Files, plan: impl Fn(&Files) -> Plan) {
-    for _ in 0..4 {
+    for _ in 0..5 {
         let plan = plan(files);
         if plan.changes.is_empty() {
             return;
@@ -209,6 +209,41 @@ fn content() -> impl Strategy<Value = String> {
     let ours = r#"{"name":"n","plugins":[{"type":"linkerd-cni"},{"type":"b"}]}"#;
     prop::sample::select(vec![LIST, SINGLE, OTHER, "", "{\"name\":", "[]", ours])
         .prop_map(str::to_owned)
+}
+
+#[test]
+fn a_step_that_fails_does_not_take_the_network_away() {
+    for (start, plan) in [
+        (
+            vec![("a.conf", SINGLE)],
+            (|files: &Files| chaining(files, &entry(), None)) as fn(&Files) -> Plan,
+        ),
+        (
+            vec![("a.conf.linkerd-cni-original", SINGLE), ("a.conflist", "")],
+            removal,
+        ),
+    ] {
+        let mut node = files(&start);
+        if let Some(list) = node.get_mut(OsStr::new("a.conflist")) {
+            *list = Found::Text(conflist::convert(SINGLE.as_bytes(), &entry()).unwrap());
+        }
+        for _ in 0..5 {
+            for failing in 0..plan(&node).changes.len() {
+                let mut node = node.clone();
+                let steps = plan(&node).changes;
+                steps
+                    .iter()
+                    .enumerate()
+                    .filter(|(i, _)| *i != failing)
+                    .for_each(|(_, c)| apply(&mut node, c));
+                assert!(first_loadable(&node, &entry()).is_some(), "{node:?}");
+            }
+            plan(&node)
+                .changes
+                .iter()
+                .for_each(|change| apply(&mut node, change));
+        }
+    }
 }
 
 proptest! {
