@@ -18,7 +18,7 @@ use std::ops::Range;
 
 pub use layout::Layout;
 pub use scan::Fault;
-pub use single::{convert, is_conversion};
+pub use single::{convert, is_conversion, is_some_conversion};
 pub use tree::Tree;
 
 use same::same;

@@ -119,6 +119,30 @@ impl Change {
             Self::Rename { from, .. } => from,
         }
     }
+
+    /// What becomes of the directory by this change.
+    pub fn apply_to(&self, files: &mut Files) {
+        match self.clone() {
+            // A file that vanished is not brought back.
+            Self::Rewrite { file, text } => {
+                files
+                    .entry(file)
+                    .and_modify(|found| *found = Found::Text(text));
+            }
+            Self::Create { file, text, .. } => {
+                files.entry(file).or_insert(Found::Text(text));
+            }
+            Self::Rename { from, to, over } => {
+                if over || !files.contains_key(&to) {
+                    let moved = files.remove(&from);
+                    files.extend(moved.map(|found| (to, found)));
+                }
+            }
+            Self::Delete { file } => {
+                files.remove(&file);
+            }
+        }
+    }
 }
 
 // === impl Found ===

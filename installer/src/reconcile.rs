@@ -24,7 +24,7 @@ use crate::{
 
 mod configurations;
 
-pub use configurations::{is_read, observe};
+pub use configurations::{is_read, observe, plan};
 
 /// Keeps what has to be remembered between two passes. What should be on the
 /// node is not among it: that is found out anew each time.

@@ -56,9 +56,7 @@ pub fn plan(settings: &Settings) -> Result<String, String> {
     let mut out =
         interface_mode(settings) + &differing_executables(settings).map_err(|e| e.to_string())?;
     out += &kubeconfig_change(settings);
-    for change in &plan.changes {
-        out += &show(&settings.net_dir, &snapshot.files, change);
-    }
+    out += &changes(settings, &template.entry, snapshot.files);
     for finding in &plan.findings {
         out += &format!(
             "# {}: {}\n",
@@ -200,6 +198,21 @@ fn kubeconfig_change(settings: &Settings) -> String {
     }
 }
 
+/// Every change, also those that only come up once others are made.
+fn changes(settings: &Settings, entry: &Entry, mut files: Files) -> String {
+    let mut out = String::new();
+    // A file takes three steps at the most.
+    for _ in 0..3 * files.len() {
+        let plan = reconcile::plan(settings, entry, &files).unwrap_or_default();
+        let Some(change) = plan.changes.first() else {
+            break;
+        };
+        out += &show(&settings.net_dir, &files, change);
+        change.apply_to(&mut files);
+    }
+    out
+}
+
 fn show(dir: &Path, files: &Files, change: &Change) -> String {
     let path = |name: &OsStr| dir.join(name).display().to_string();
     let before = |name: &OsStr| {
@@ -213,6 +226,7 @@ fn show(dir: &Path, files: &Files, change: &Change) -> String {
             &before(file),
             &String::from_utf8_lossy(text),
         ),
+        Change::Create { file, .. } if plan::is_original(file) => String::new(),
         Change::Create { file, text, .. } => {
             diff::unified("/dev/null", &path(file), "", &String::from_utf8_lossy(text))
         }

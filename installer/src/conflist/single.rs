@@ -81,6 +81,14 @@ pub fn is_conversion(list: &[u8], single: &[u8]) -> bool {
         && matches!(others[..], [one] if same(*one, single))
 }
 
+/// Whether a list looks like what `convert` makes, of whatever it was made.
+#[must_use]
+pub fn is_some_conversion(list: &[u8]) -> bool {
+    let plugins = object(list).and_then(elements).unwrap_or_default();
+    let first = plugins.iter().find(|plugin| !is_ours(**plugin));
+    first.is_some_and(|first| is_conversion(list, first.raw()))
+}
+
 pub(super) fn read(document: Value<'_>, kind: String) -> Result<Configuration, Unfit> {
     match kind.as_str() {
         "loopback" => Ok(Configuration::Loopback),

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 
 use super::{
     Change, Executables, Files, Finding, Found, Plan, is_configuration, is_list, list_of,
-    original_of, text,
+    original_of,
 };
 use crate::conflist::{self, Configuration, Entry, Unfit};
 
@@ -72,13 +72,7 @@ impl Chaining<'_> {
     fn single(&mut self, name: &OsStr, single: &[u8], kind: String) {
         let list = list_of(name);
         match self.beside(name, single, &list) {
-            Beside::Nothing if self.plausible(name, &[kind]) => {
-                self.convert(name, single, |text| Change::Create {
-                    file: list,
-                    text,
-                    like: name.to_owned(),
-                })
-            }
+            Beside::Nothing if self.plausible(name, &[kind]) => self.begin(name, single, list),
             Beside::Nothing => {}
             Beside::Conversion => self.set_aside(name),
             Beside::OlderConversion => {
@@ -90,18 +84,41 @@ impl Chaining<'_> {
 
     /// What is beside a single configuration under the name of its list.
     fn beside(&self, name: &OsStr, single: &[u8], list: &OsStr) -> Beside {
-        let original = text(self.files, &original_of(name));
+        let kept = self.files.contains_key(&original_of(name));
         match self.files.get(list) {
             None => Beside::Nothing,
             Some(Found::Text(list)) if conflist::is_conversion(list, single) => Beside::Conversion,
             // The agent has written its file again since (OVN-Kubernetes does
             // so at every start), and libcni would load that one first.
-            Some(Found::Text(list))
-                if original.is_some_and(|o| conflist::is_conversion(list, o)) =>
-            {
+            Some(Found::Text(list)) if kept && conflist::is_some_conversion(list) => {
                 Beside::OlderConversion
             }
             Some(_) => Beside::Stranger,
+        }
+    }
+
+    /// First a copy of the original is laid aside, then the list is made: by
+    /// the copy the list is known as ours, even if the agent writes its file
+    /// again in the next moment.
+    fn begin(&mut self, name: &OsStr, single: &[u8], list: OsString) {
+        let original = original_of(name);
+        let like = name.to_owned();
+        let create = |file, text| Change::Create { file, text, like };
+        match self.files.get(&original) {
+            None => self.chain(create(original, single.to_owned())),
+            Some(Found::Text(copy)) if copy == single => {
+                self.convert(name, single, |text| create(list, text));
+            }
+            Some(Found::Text(_)) => self.chain(Change::Rewrite {
+                file: original,
+                text: single.to_owned(),
+            }),
+            Some(Found::Unreadable(why)) => {
+                self.fault(
+                    name,
+                    format!("left alone: {} cannot be read: {why}", original.display()),
+                );
+            }
         }
     }
 

@@ -61,9 +61,9 @@ fn made_from_single(files: &Files, list: &OsStr) -> Made {
         let single = Path::new(list).with_extension(extension).into_os_string();
         match (from(&original_of(&single)), from(&single)) {
             (Some(true), None) => return Made::Waits,
-            (Some(true), Some(_)) => return Made::Over,
-            // Cut short before the original was moved, or after it was put
-            // back. One without an entry of ours is somebody else's.
+            (Some(_), Some(_)) if conflist::is_some_conversion(text_of_list) => return Made::Over,
+            // The original was put back already. A list without an entry of
+            // ours is somebody else's.
             (None, Some(true)) if conflist::unchain(text_of_list).is_some() => return Made::Over,
             _ => {}
         }
@@ -78,8 +78,11 @@ fn put_back(files: &Files, original: &OsStr, plan: &mut Plan) {
         return;
     };
     let list = list_of(&single);
-    let converted = text(files, &list).is_some_and(|l| conflist::is_conversion(l, before));
-    match (files.contains_key(&single), converted) {
+    let of_single = files.contains_key(&single);
+    let converted = text(files, &list).is_some_and(|list| {
+        conflist::is_conversion(list, before) || of_single && conflist::is_some_conversion(list)
+    });
+    match (of_single, converted) {
         (false, true) => plan.changes.push(Change::Rename {
             from: original.to_owned(),
             to: single,

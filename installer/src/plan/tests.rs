@@ -17,38 +17,15 @@ fn files(all: &[(&str, &str)]) -> Files {
         .collect()
 }
 
-/// Carries a change out as the writer does.
-fn apply(files: &mut Files, change: &Change) {
-    match change.clone() {
-        Change::Rewrite { file, text } => {
-            // A file that vanished is not brought back.
-            if let Some(found) = files.get_mut(&file) {
-                *found = Found::Text(text);
-            }
-        }
-        Change::Create { file, text, .. } => {
-            files.entry(file).or_insert(Found::Text(text));
-        }
-        Change::Rename { from, to, over } => {
-            if (over || !files.contains_key(&to))
-                && let Some(found) = files.remove(&from)
-            {
-                files.insert(to, found);
-            }
-        }
-        Change::Delete { file } => {
-            files.remove(&file);
-        }
-    }
-}
-
 fn settle(files: &mut Files, plan: impl Fn(&Files) -> Plan) {
-    for _ in 0..5 {
+    for _ in 0..7 {
         let plan = plan(files);
         if plan.changes.is_empty() {
             return;
         }
-        plan.changes.iter().for_each(|change| apply(files, change));
+        plan.changes
+            .iter()
+            .for_each(|change| change.apply_to(files));
     }
     panic!("does not settle: {files:?}");
 }
@@ -88,8 +65,9 @@ fn a_single_configuration_becomes_a_list_and_comes_back() {
 #[test]
 fn a_conversion_that_was_cut_short_is_completed() {
     let mut node = files(&[("a.conf", SINGLE)]);
-    let plan = chaining(&node, &entry(), None);
-    apply(&mut node, &plan.changes[0]);
+    for _ in 0..2 {
+        chaining(&node, &entry(), None).changes[0].apply_to(&mut node);
+    }
     assert!(node.contains_key(OsStr::new("a.conf")));
     let mut undone = node.clone();
     settle(&mut undone, removal);
@@ -109,6 +87,27 @@ fn a_converted_file_that_its_agent_writes_again_is_converted_again() {
     assert!(!node.contains_key(OsStr::new("a.conf")));
     settle(&mut node, removal);
     assert_eq!(node, files(&[("a.conf", OTHER)]));
+}
+
+#[test]
+fn a_file_that_its_agent_writes_again_amid_a_conversion_is_converted_again() {
+    for step in 1..=4 {
+        let mut node = files(&[("a.conf", SINGLE)]);
+        for _ in 0..step {
+            let plan = chaining(&node, &entry(), None);
+            plan.changes
+                .iter()
+                .for_each(|change| change.apply_to(&mut node));
+        }
+        node.extend(files(&[("a.conf", OTHER)]));
+        let mut undone = node.clone();
+        settle(&mut undone, removal);
+        assert_eq!(undone, files(&[("a.conf", OTHER)]), "step {step}");
+        chain_all(&mut node);
+        assert!(!node.contains_key(OsStr::new("a.conf")), "step {step}");
+        settle(&mut node, removal);
+        assert_eq!(node, files(&[("a.conf", OTHER)]), "step {step}");
+    }
 }
 
 #[test]
@@ -235,13 +234,13 @@ fn a_step_that_fails_does_not_take_the_network_away() {
                     .iter()
                     .enumerate()
                     .filter(|(i, _)| *i != failing)
-                    .for_each(|(_, c)| apply(&mut node, c));
+                    .for_each(|(_, c)| c.apply_to(&mut node));
                 assert!(first_loadable(&node, &entry()).is_some(), "{node:?}");
             }
             plan(&node)
                 .changes
                 .iter()
-                .for_each(|change| apply(&mut node, change));
+                .for_each(|change| change.apply_to(&mut node));
         }
     }
 }
@@ -262,7 +261,7 @@ proptest! {
                 None => { node.remove(OsStr::new(&name)); }
             }
             if step && let Some(change) = chaining(&node, &entry(), None).changes.first() {
-                apply(&mut node, change);
+                change.apply_to(&mut node);
             }
         }
         chain_all(&mut node);

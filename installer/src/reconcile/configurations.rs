@@ -14,7 +14,7 @@ use super::{Pass, Reconciler};
 use crate::{
     conflist::{Entry, OUR_TYPE},
     files::{self, FileError},
-    plan::{self, Change, Executables, Finding, Plan},
+    plan::{self, Change, Executables, Files, Finding, Plan},
     settings::Settings,
     snapshot::Snapshot,
 };
@@ -37,13 +37,22 @@ pub fn is_read(name: &OsStr) -> bool {
 /// A directory that cannot be listed.
 pub fn observe(settings: &Settings, entry: &Entry) -> Result<(Snapshot, Plan), FileError> {
     let snapshot = read(settings)?;
+    let plan = plan(settings, entry, &snapshot.files)?;
+    Ok((snapshot, plan))
+}
+
+/// What is to be done about these files.
+///
+/// # Errors
+///
+/// The directory of executables cannot be listed.
+pub fn plan(settings: &Settings, entry: &Entry, files: &Files) -> Result<Plan, FileError> {
     let executables = if settings.verify_bin_dir {
         Some(executables(settings)?)
     } else {
         None
     };
-    let plan = plan::chaining(&snapshot.files, entry, executables.as_ref());
-    Ok((snapshot, plan))
+    Ok(plan::chaining(files, entry, executables.as_ref()))
 }
 
 pub(super) fn chain(
@@ -115,7 +124,7 @@ fn announce(this: &mut Reconciler, change: &Change, renewed: &[OsString]) {
         Change::Rewrite { file, .. } => file,
         Change::Rename { .. } | Change::Delete { .. } => return,
     };
-    if this.is_fought(change.subject()) {
+    if this.is_fought(change.subject()) || plan::is_original(change.subject()) {
         return;
     }
     if renewed.contains(name) {
@@ -134,7 +143,7 @@ fn confirm(this: &mut Reconciler, change: &Change) {
     let dir = this.settings.net_dir.clone();
     let path = dir.join(change.subject());
     match change {
-        _ if this.is_fought(change.subject()) => {}
+        _ if this.is_fought(change.subject()) || plan::is_original(change.subject()) => {}
         Change::Rewrite { .. } | Change::Create { .. } => {
             this.actions
                 .say(&format!("Created CNI config {}", path.display()));

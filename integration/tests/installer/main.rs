@@ -4,6 +4,11 @@
 //! The executable is `LINKERD_CNI_INSTALLER_BIN`, or the one cargo built beside
 //! this test.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on has failed, also in what its tests share"
+)]
+
 mod broken;
 mod commands;
 mod executables;
