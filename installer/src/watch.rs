@@ -15,7 +15,7 @@ use std::{
 };
 
 use nix::sys::signal::Signal;
-use notify::{Config, Event, INotifyWatcher, RecursiveMode, Watcher as _};
+use notify::{Config, ErrorKind, Event, INotifyWatcher, RecursiveMode, Watcher as _};
 use tracing::{info, warn};
 
 mod event;
@@ -151,8 +151,12 @@ impl Watches {
         }
         for (path, id) in wanted {
             if let Entry::Vacant(unwatched) = self.watched.entry(path) {
-                inotify.watch(unwatched.key(), RecursiveMode::NonRecursive)?;
-                unwatched.insert(id);
+                match inotify.watch(unwatched.key(), RecursiveMode::NonRecursive) {
+                    Ok(()) => _ = unwatched.insert(id),
+                    // Gone just now: the next pass watches what is there then.
+                    Err(e) if matches!(e.kind, ErrorKind::PathNotFound) => {}
+                    Err(e) => return Err(e),
+                }
             }
         }
         Ok(())

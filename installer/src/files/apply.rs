@@ -179,3 +179,80 @@ fn return_if_changed(from: &Path, to: &Path, seen: &Seen) -> Result<(), FileErro
         Err(e) => Err(e).doing("putting back", from),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    use super::*;
+
+    const BEFORE: &str = "before";
+
+    /// A directory with one file, as it was read, and a change of it.
+    fn directory() -> (tempfile::TempDir, Snapshot, Change) {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("a"), BEFORE).unwrap();
+        let snapshot = Snapshot::read(dir.path(), Path::new("/"), |_| true).unwrap();
+        let change = Change::Rewrite {
+            file: OsString::from("a"),
+            text: b"after".to_vec(),
+        };
+        (dir, snapshot, change)
+    }
+
+    fn names(dir: &Path) -> Vec<OsString> {
+        fs::read_dir(dir)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect()
+    }
+
+    #[test]
+    fn what_is_as_it_was_read_is_rewritten() {
+        let (dir, snapshot, change) = directory();
+        apply(dir.path(), Path::new("/"), &snapshot, &change).unwrap();
+        assert_eq!(fs::read_to_string(dir.path().join("a")).unwrap(), "after");
+        assert_eq!(names(dir.path()), ["a"]);
+    }
+
+    #[test]
+    fn what_changed_or_vanished_since_is_left() {
+        let (dir, snapshot, change) = directory();
+        fs::write(dir.path().join("a"), "theirs").unwrap();
+        assert!(
+            apply(dir.path(), Path::new("/"), &snapshot, &change)
+                .unwrap_err()
+                .is_change()
+        );
+        assert_eq!(fs::read_to_string(dir.path().join("a")).unwrap(), "theirs");
+        fs::remove_file(dir.path().join("a")).unwrap();
+        assert!(
+            apply(dir.path(), Path::new("/"), &snapshot, &change)
+                .unwrap_err()
+                .is_change()
+        );
+        assert!(names(dir.path()).is_empty());
+    }
+
+    /// The same, but in the moment between the look and the exchange.
+    #[test]
+    fn what_changes_in_the_last_moment_goes_back_to_its_place() {
+        let (dir, snapshot, _) = directory();
+        let seen = snapshot.seen(OsStr::new("a")).unwrap();
+        fs::write(&seen.target, "theirs").unwrap();
+        assert!(
+            rewrite(seen, BEFORE.as_bytes(), b"after")
+                .unwrap_err()
+                .is_change()
+        );
+        assert_eq!(fs::read_to_string(&seen.target).unwrap(), "theirs");
+        fs::remove_file(&seen.target).unwrap();
+        fs::write(dir.path().join("b"), BEFORE).unwrap();
+        assert!(
+            rename(&dir.path().join("b"), &dir.path().join("c"), true, seen)
+                .unwrap_err()
+                .is_change()
+        );
+        assert_eq!(names(dir.path()), ["b"]);
+    }
+}

@@ -59,6 +59,34 @@ fn two_hundred_interleavings_converge_with_valid_json_at_every_instant() {
     assert!(node.is_alive());
 }
 
+#[test]
+fn what_another_writer_writes_in_place_is_never_lost() {
+    let mut node = Node::new();
+    node.set("RESYNC_INTERVAL", "200ms");
+    node.start();
+    let mut random = Random(0xfeed);
+    for round in 0..150 {
+        let name = format!("{round:03}-net.conflist");
+        let mut last = String::new();
+        for write in 0..=random.below(3) {
+            // Now longer, now shorter than what is there.
+            let padding = "x".repeat(usize::try_from(random.below(2000)).unwrap());
+            last = format!(
+                r#"{{"name":"n{round}","padding":"{padding}","plugins":[{{"type":"bridge","mtu":{write}}}]}}"#
+            );
+            node.write(&name, &last);
+            thread::sleep(Duration::from_micros(random.below(20_000)));
+        }
+        let newest = last.trim_end_matches("}]}").to_owned();
+        node.wait(&format!("{name} to hold the last write"), |node| {
+            fs::read_to_string(node.conf(&name))
+                .is_ok_and(|text| text.starts_with(&newest) && is_chained(text.as_bytes()))
+        });
+        fs::remove_file(node.conf(&name)).unwrap();
+    }
+    assert!(node.is_alive());
+}
+
 /// Reads every list again and again; each read has to be a whole one.
 fn reading_valid_json(node: &Node, over: &Arc<AtomicBool>) -> thread::JoinHandle<usize> {
     let (dir, over) = (node.net_dir(), Arc::clone(over));

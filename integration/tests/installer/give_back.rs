@@ -190,3 +190,40 @@ fn a_list_that_cilium_renamed_is_unchained_too() {
         before
     );
 }
+
+#[test]
+fn the_selinux_label_of_a_file_is_kept() {
+    use rustix::fs::{XattrFlags, getxattr, setxattr};
+    const LABEL: &str = "security.selinux";
+    let node = Node::new();
+    for name in ["10-calico.conflist", "80-openshift-network.conf"] {
+        node.drop_in(&format!("net.d/{name}"));
+        let label = format!("system_u:object_r:{}_t:s0\0", name.len());
+        setxattr(
+            node.conf(name),
+            LABEL,
+            label.as_bytes(),
+            XattrFlags::empty(),
+        )
+        .unwrap();
+    }
+    let labels = |node: &Node| -> Vec<String> {
+        let files = node.files().into_keys();
+        files
+            .map(|name| {
+                let mut label = [0; 256];
+                let length = getxattr(node.conf(&name), LABEL, &mut label).unwrap_or(0);
+                String::from_utf8_lossy(&label[..length]).into_owned()
+            })
+            .collect()
+    };
+    let before = labels(&node);
+    node.install_once();
+    // The list that was made, and the original beside it, both as the original.
+    assert_eq!(
+        labels(&node),
+        [before[0].clone(), before[1].clone(), before[1].clone()]
+    );
+    node.uninstall();
+    assert_eq!(labels(&node), before);
+}
