@@ -61,14 +61,20 @@ pub enum Change {
         /// The file whose mode, owner and label it takes.
         like: OsString,
     },
-    /// Move a file: an original aside, or back.
-    Rename {
-        /// From here.
-        from: OsString,
-        /// To here.
-        to: OsString,
-        /// What is at the other name may go.
-        over: bool,
+    /// Move a single configuration aside, over the copy that is there.
+    SetAside {
+        /// The single configuration.
+        single: OsString,
+        /// Where it is kept.
+        original: OsString,
+    },
+    /// Give a single configuration its name back. It keeps the other one too,
+    /// by which its list is known until that is gone.
+    PutBack {
+        /// Where it was kept.
+        original: OsString,
+        /// The single configuration.
+        single: OsString,
     },
     /// Remove a file of ours.
     Delete {
@@ -116,7 +122,8 @@ impl Change {
     pub fn subject(&self) -> &OsStr {
         match self {
             Self::Rewrite { file, .. } | Self::Create { file, .. } | Self::Delete { file } => file,
-            Self::Rename { from, .. } => from,
+            Self::SetAside { single, .. } => single,
+            Self::PutBack { original, .. } => original,
         }
     }
 
@@ -132,10 +139,13 @@ impl Change {
             Self::Create { file, text, .. } => {
                 files.entry(file).or_insert(Found::Text(text));
             }
-            Self::Rename { from, to, over } => {
-                if over || !files.contains_key(&to) {
-                    let moved = files.remove(&from);
-                    files.extend(moved.map(|found| (to, found)));
+            Self::SetAside { single, original } => {
+                let moved = files.remove(&single);
+                files.extend(moved.map(|found| (original, found)));
+            }
+            Self::PutBack { original, single } => {
+                if let Some(found) = files.get(&original).cloned() {
+                    files.entry(single).or_insert(found);
                 }
             }
             Self::Delete { file } => {

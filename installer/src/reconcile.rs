@@ -62,6 +62,8 @@ enum Held {
     Executable(FileError),
     #[error("no kubeconfig yet, and so no configuration is chained: {0}")]
     Missing(#[from] Missing),
+    #[error("no configuration is chained: {0}")]
+    Namespace(Missing),
     #[error("the kubeconfig is not written, and so no configuration is chained: {0}")]
     Kubeconfig(FileError),
     #[error("no configuration is chained: {0}")]
@@ -147,7 +149,7 @@ impl Reconciler {
     fn steps(&mut self, renewed: &[OsString], pass: &mut Pass) -> Result<(), Held> {
         pass.changed |= self.executables().map_err(Held::Executable)?;
         pass.changed |= self.kubeconfig()?;
-        let namespace = desired::namespace(&self.settings)?;
+        let namespace = desired::namespace(&self.settings).map_err(Held::Namespace)?;
         // It was checked at start; only the namespace is new.
         let Ok(template) = self.source.fill(&self.settings, &namespace) else {
             return Ok(());

@@ -230,7 +230,14 @@ fn show(dir: &Path, files: &Files, change: &Change) -> String {
         Change::Create { file, text, .. } => {
             diff::unified("/dev/null", &path(file), "", &String::from_utf8_lossy(text))
         }
-        Change::Rename { from, to, .. } => {
+        Change::SetAside {
+            single: from,
+            original: to,
+        }
+        | Change::PutBack {
+            original: from,
+            single: to,
+        } => {
             format!("# {} would be moved to {}\n", path(from), path(to))
         }
         Change::Delete { file } => format!("# {} would be removed\n", path(file)),

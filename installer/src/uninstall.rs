@@ -91,8 +91,12 @@ fn line(settings: &Settings, change: &Change) -> String {
     let path = settings.net_dir.join(change.subject());
     match change {
         Change::Rewrite { .. } => format!("Removed linkerd-cni config from {}", path.display()),
-        Change::Rename { to, .. } => format!("Put back {}", settings.net_dir.join(to).display()),
-        Change::Create { .. } | Change::Delete { .. } => format!("Removed {}", path.display()),
+        Change::PutBack { single, .. } => {
+            format!("Put back {}", settings.net_dir.join(single).display())
+        }
+        Change::Create { .. } | Change::SetAside { .. } | Change::Delete { .. } => {
+            format!("Removed {}", path.display())
+        }
     }
 }
 

@@ -31,21 +31,6 @@ impl Layout {
         }
     }
 
-    /// Two spaces a level.
-    #[must_use]
-    pub fn pretty() -> Self {
-        let lines = Lines {
-            end: "\n",
-            base: String::new(),
-            unit: "  ".to_owned(),
-        };
-        Self {
-            lines: Some(lines),
-            colon: ": ",
-            comma: ", ",
-        }
-    }
-
     /// The layout of a document's own first level.
     pub(crate) fn of_document(text: &[u8], document: Value<'_>) -> Self {
         let gaps = Gaps::inside(text, document);

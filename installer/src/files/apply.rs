@@ -47,9 +47,18 @@ pub fn apply(
             let seen = unchanged(dir, prefix, snapshot, like)?;
             create(&dir.join(file), text, &seen.target)
         }
-        Change::Rename { from, to, over } => {
-            let seen = unchanged(dir, prefix, snapshot, from)?;
-            rename(&dir.join(from), &dir.join(to), *over, seen)
+        Change::SetAside { single, original } => {
+            let seen = unchanged(dir, prefix, snapshot, single)?;
+            set_aside(&dir.join(single), &dir.join(original), seen)
+        }
+        Change::PutBack { original, single } => {
+            let seen = unchanged(dir, prefix, snapshot, original)?;
+            let text = snapshot
+                .files
+                .get(original)
+                .and_then(Found::text)
+                .unwrap_or_default();
+            put_back(&dir.join(original), &dir.join(single), text, seen)
         }
         Change::Delete { file } => {
             unchanged(dir, prefix, snapshot, file)?;
@@ -142,41 +151,47 @@ fn create(path: &Path, text: &[u8], like: &Path) -> Result<(), FileError> {
     }
 }
 
-fn rename(from: &Path, to: &Path, over: bool, seen: &Seen) -> Result<(), FileError> {
-    if over {
-        fs::rename(from, to).doing("moving aside", from)?;
-        return_if_changed(from, to, seen)?;
-    } else {
-        match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-            Err(Errno::EXIST) => return Err(FileError::Changed(to.to_owned())),
-            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
-                fs::rename(from, to).doing("putting back", to)?
-            }
-            other => other.doing("putting back", to)?,
-        }
+/// Moves a file aside. If what was moved turns out to be newer than what was
+/// read, it goes back to its place, and the older one aside is still there.
+fn set_aside(from: &Path, to: &Path, seen: &Seen) -> Result<(), FileError> {
+    let between = temporary(to)?.into_temp_path();
+    fs::rename(from, &between).doing("moving aside", from)?;
+    if !is_seen(&between, seen) {
+        return match renameat_with(CWD, &*between, CWD, from, RenameFlags::NOREPLACE) {
+            // There is one that is newer still.
+            Ok(()) | Err(Errno::EXIST) => Err(FileError::Changed(from.to_owned())),
+            Err(e) => Err(e).doing("putting back", from),
+        };
     }
+    fs::rename(&between, to).doing("moving aside", from)?;
     sync_directory(to)
 }
 
-/// If what was moved is not what was read, it goes back to its place, unless
-/// there is something newer.
-fn return_if_changed(from: &Path, to: &Path, seen: &Seen) -> Result<(), FileError> {
-    // Of a link it is the link that moved; the file behind it stays.
-    let moved = fs::symlink_metadata(to)
-        .and_then(|m| {
-            if m.is_symlink() {
-                fs::symlink_metadata(&seen.target)
-            } else {
-                Ok(m)
-            }
-        })
-        .map(|m| Signature::of(&m));
-    if moved.is_ok_and(|moved| seen.signature.same_content(&moved)) {
-        return Ok(());
-    }
-    match renameat_with(CWD, to, CWD, from, RenameFlags::NOREPLACE) {
-        Ok(()) | Err(Errno::EXIST) => Err(FileError::Changed(from.to_owned())),
-        Err(e) => Err(e).doing("putting back", from),
+/// Of a link it is the link that moved; the file behind it stays.
+fn is_seen(moved: &Path, seen: &Seen) -> bool {
+    let metadata = fs::symlink_metadata(moved).and_then(|m| match m.is_symlink() {
+        true => fs::symlink_metadata(&seen.target),
+        false => Ok(m),
+    });
+    metadata.is_ok_and(|m| seen.signature.same_content(&Signature::of(&m)))
+}
+
+fn put_back(original: &Path, single: &Path, text: &[u8], seen: &Seen) -> Result<(), FileError> {
+    match fs::hard_link(original, single) {
+        Ok(()) => sync_directory(single),
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+            Err(FileError::Changed(single.to_owned()))
+        }
+        // A file system without links.
+        Err(e)
+            if matches!(
+                e.raw_os_error().map(Errno::from_raw_os_error),
+                Some(Errno::PERM | Errno::NOTSUP | Errno::MLINK)
+            ) =>
+        {
+            create(single, text, &seen.target)
+        }
+        Err(e) => Err(e).doing("putting back", single),
     }
 }
 
@@ -249,7 +264,7 @@ mod tests {
         fs::remove_file(&seen.target).unwrap();
         fs::write(dir.path().join("b"), BEFORE).unwrap();
         assert!(
-            rename(&dir.path().join("b"), &dir.path().join("c"), true, seen)
+            set_aside(&dir.path().join("b"), &dir.path().join("c"), seen)
                 .unwrap_err()
                 .is_change()
         );

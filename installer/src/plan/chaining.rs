@@ -87,7 +87,9 @@ impl Chaining<'_> {
         let kept = self.files.contains_key(&original_of(name));
         match self.files.get(list) {
             None => Beside::Nothing,
-            Some(Found::Text(list)) if conflist::is_conversion(list, single) => Beside::Conversion,
+            Some(Found::Text(list)) if kept && conflist::is_conversion(list, single) => {
+                Beside::Conversion
+            }
             // The agent has written its file again since (OVN-Kubernetes does
             // so at every start), and libcni would load that one first.
             Some(Found::Text(list)) if kept && conflist::is_some_conversion(list) => {
@@ -133,11 +135,9 @@ impl Chaining<'_> {
     }
 
     fn set_aside(&mut self, name: &OsStr) {
-        let (from, to) = (name.to_owned(), original_of(name));
-        self.plan.changes.push(Change::Rename {
-            from,
-            to,
-            over: true,
+        self.plan.changes.push(Change::SetAside {
+            single: name.to_owned(),
+            original: original_of(name),
         });
     }
 

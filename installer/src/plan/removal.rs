@@ -43,7 +43,8 @@ pub fn removal(files: &Files) -> Plan {
     plan
 }
 
-/// Whether we made a list from a single configuration.
+/// Whether we made a list from a single configuration. Without an original
+/// beside it we did not, whatever it looks like.
 enum Made {
     No,
     /// Yes; it stays until the original is back in its place.
@@ -62,9 +63,6 @@ fn made_from_single(files: &Files, list: &OsStr) -> Made {
         match (from(&original_of(&single)), from(&single)) {
             (Some(true), None) => return Made::Waits,
             (Some(_), Some(_)) if conflist::is_some_conversion(text_of_list) => return Made::Over,
-            // The original was put back already. A list without an entry of
-            // ours is somebody else's.
-            (None, Some(true)) if conflist::unchain(text_of_list).is_some() => return Made::Over,
             _ => {}
         }
     }
@@ -83,11 +81,7 @@ fn put_back(files: &Files, original: &OsStr, plan: &mut Plan) {
         conflist::is_conversion(list, before) || of_single && conflist::is_some_conversion(list)
     });
     match (of_single, converted) {
-        (false, true) => plan.changes.push(Change::Rename {
-            from: original.to_owned(),
-            to: single,
-            over: false,
-        }),
+        (false, true) => plan.changes.push(Change::PutBack { original: original.to_owned(), single }),
         // The list goes first: it is known by its original.
         (true, true) => {}
         (true, false) => plan.changes.push(Change::Delete { file: original.to_owned() }),

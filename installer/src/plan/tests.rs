@@ -113,14 +113,23 @@ fn a_file_that_its_agent_writes_again_amid_a_conversion_is_converted_again() {
 #[test]
 fn a_list_that_is_beside_a_single_configuration_is_the_only_one_chained() {
     let mut node = files(&[("a.conf", SINGLE), ("a.conflist", LIST)]);
+    let same = format!(r#"{{"name":"s","cniVersion":"0.4.0","plugins":[{SINGLE}]}}"#);
+    node.extend(files(&[("b.conf", SINGLE), ("b.conflist", &same)]));
     chain_all(&mut node);
     assert_eq!(text(&node, OsStr::new("a.conf")), Some(SINGLE.as_bytes()));
+    assert_eq!(text(&node, OsStr::new("b.conf")), Some(SINGLE.as_bytes()));
     assert!(is_chained(
         text(&node, OsStr::new("a.conflist")).unwrap(),
         &entry()
     ));
     settle(&mut node, removal);
-    assert_eq!(node, files(&[("a.conf", SINGLE), ("a.conflist", LIST)]));
+    let plain = [
+        ("a.conf", SINGLE),
+        ("a.conflist", LIST),
+        ("b.conf", SINGLE),
+        ("b.conflist", &same),
+    ];
+    assert_eq!(node, files(&plain));
 }
 
 #[test]

@@ -122,7 +122,7 @@ fn announce(this: &mut Reconciler, change: &Change, renewed: &[OsString]) {
     let name = match change {
         Change::Create { like, .. } => like,
         Change::Rewrite { file, .. } => file,
-        Change::Rename { .. } | Change::Delete { .. } => return,
+        _ => return,
     };
     if this.is_fought(change.subject()) || plan::is_original(change.subject()) {
         return;
@@ -148,7 +148,7 @@ fn confirm(this: &mut Reconciler, change: &Change) {
             this.actions
                 .say(&format!("Created CNI config {}", path.display()));
         }
-        Change::Rename { to, .. } => {
+        Change::SetAside { original: to, .. } | Change::PutBack { single: to, .. } => {
             this.actions.say(&format!(
                 "Moved {} to {}",
                 path.display(),
