@@ -4,6 +4,7 @@ use std::{
     ffi::OsStr,
     fs,
     io::{self, Write as _},
+    os::unix::fs::MetadataExt as _,
     path::Path,
 };
 
@@ -96,9 +97,10 @@ fn rewrite(seen: &Seen, before: &[u8], text: &[u8]) -> Result<(), FileError> {
     let mut new = temporary(path)?;
     new.as_file_mut().write_all(text).doing("writing", path)?;
     take_after(new.as_file(), path).doing("copying mode and owner of", path)?;
+    let ours = new.as_file().metadata().doing("looking at", path)?.ino();
     let new = closed(new, path)?;
     match exchange(&new, path) {
-        Ok(()) => keep_or_return(&new, seen, before)?,
+        Ok(()) => keep_or_return(&new, ours, seen, before)?,
         Err(Errno::NOENT) => return Err(FileError::Changed(path.clone())),
         // NFS and some FUSE file systems cannot exchange two names.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => replace(&new, seen)?,
@@ -117,15 +119,39 @@ fn exchange(a: &Path, b: &Path) -> Result<(), Errno> {
 
 /// If what was replaced is not what was read, another writer came in between:
 /// theirs goes back to its place.
-fn keep_or_return(replaced: &TempPath, seen: &Seen, before: &[u8]) -> Result<(), FileError> {
+fn keep_or_return(
+    replaced: &TempPath,
+    ours: u64,
+    seen: &Seen,
+    before: &[u8],
+) -> Result<(), FileError> {
     let unchanged = fs::symlink_metadata(replaced)
         .is_ok_and(|m| seen.signature.same_content(&Signature::of(&m)))
         && fs::read(replaced).is_ok_and(|text| text == before);
     if unchanged {
         return Ok(());
     }
-    exchange(replaced, &seen.target).doing("putting back", &seen.target)?;
+    give_back(replaced, ours, &seen.target)?;
     Err(FileError::Changed(seen.target.clone()))
+}
+
+/// Puts the newest file of others in its place. Each exchange may bring out
+/// one that is newer still, until it brings out what we put there ourselves.
+fn give_back(newest: &TempPath, ours: u64, path: &Path) -> Result<(), FileError> {
+    let number = || fs::symlink_metadata(newest).map(|m| m.ino());
+    let mut placed = ours;
+    loop {
+        let next = number().doing("looking at", newest)?;
+        match exchange(newest, path) {
+            // Removed meanwhile, and so was what they had written.
+            Err(Errno::NOENT) => return Ok(()),
+            result => result.doing("putting back", path)?,
+        }
+        if number().doing("looking at", newest)? == placed {
+            return Ok(());
+        }
+        placed = next;
+    }
 }
 
 fn replace(new: &TempPath, seen: &Seen) -> Result<(), FileError> {

@@ -22,6 +22,10 @@ impl Random {
     }
 }
 
+fn long() -> bool {
+    std::env::var_os("LINKERD_CNI_LONG_TESTS").is_some()
+}
+
 #[test]
 fn two_hundred_interleavings_converge_with_valid_json_at_every_instant() {
     let mut node = Node::new();
@@ -30,7 +34,7 @@ fn two_hundred_interleavings_converge_with_valid_json_at_every_instant() {
     let over = Arc::new(AtomicBool::new(false));
     let reader = reading_valid_json(&node, &over);
     let mut random = Random(0x5eed);
-    for round in 0..200 {
+    for round in 0..if long() { 2000 } else { 200 } {
         // A name of its own, so that a round is no fight.
         let name = format!("{round:03}-net.conflist");
         let mut last = String::new();
@@ -115,8 +119,7 @@ fn reading_valid_json(node: &Node, over: &Arc<AtomicBool>) -> thread::JoinHandle
 
 #[test]
 fn another_writer_that_keeps_undoing_us_is_named_once_and_met_with_patience() {
-    let long = std::env::var_os("LINKERD_CNI_LONG_TESTS").is_some();
-    let time = Duration::from_secs(if long { 60 } else { 12 });
+    let time = Duration::from_secs(if long() { 60 } else { 12 });
     let mut node = Node::new();
     let plain = fixture_bytes("net.d/10-calico.conflist");
     node.write(
@@ -147,7 +150,7 @@ fn another_writer_that_keeps_undoing_us_is_named_once_and_met_with_patience() {
         "{later} lines:\n{}",
         node.log()
     );
-    if long {
+    if long() {
         assert!(node.log().lines().count() < 60, "{}", node.log());
     }
     assert!(undone < 12, "no backoff: undone {undone} times");
