@@ -158,3 +158,78 @@ fn redacted(tree: &Tree) -> Tree {
         Tree::Scalar(_) => tree.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEMPLATE: &str = r#"{
+      "type": "linkerd-cni", "mtu": __CNI_MTU__, "big": 12345678901234567890123, "node": "__KUBERNETES_NODE_NAME__",
+      "api_token": "hunter2", "policy": {"k8s_auth_token": "__SERVICEACCOUNT_TOKEN__"},
+      "linkerd": {"incoming-proxy-port": 4143, "outgoing-proxy-port": 4140}
+    }"#;
+
+    fn values() -> Values {
+        Values {
+            mtu: "1500".into(),
+            node_name: "a\"b".into(),
+            namespace: "mesh".into(),
+            daemonset: "linkerd-cni".into(),
+            ..Values::default()
+        }
+    }
+
+    #[test]
+    fn placeholders_are_filled_in_and_the_installer_is_added() {
+        let template = fill(TEMPLATE, &values()).unwrap();
+        assert_eq!(
+            template.entry.render(&Layout::compact()),
+            concat!(
+                r#"{"type":"linkerd-cni","mtu":1500,"big":12345678901234567890123,"node":"a\"b","#,
+                r#""api_token":"hunter2","policy":{"k8s_auth_token":"__SERVICEACCOUNT_TOKEN__"},"#,
+                r#""linkerd":{"incoming-proxy-port":4143,"outgoing-proxy-port":4140},"#,
+                r#""kubernetes":{"installer":{"namespace":"mesh","daemonset":"linkerd-cni"}}}"#,
+            )
+        );
+        assert!(template.wants_token);
+    }
+
+    #[test]
+    fn what_may_be_a_secret_is_not_shown() {
+        let shown = fill(TEMPLATE, &values()).unwrap().shown;
+        assert!(!shown.contains("hunter2"), "{shown}");
+        assert!(
+            shown.contains(r#""k8s_auth_token":"__SERVICEACCOUNT_TOKEN__""#),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn the_installer_of_a_template_is_replaced_and_its_neighbours_are_kept() {
+        let text = TEMPLATE.replace(
+            "\"policy\"",
+            r#""kubernetes": {"installer": 7, "exclude-namespaces": ["kube-system"]}, "policy""#,
+        );
+        let entry = fill(&text, &values())
+            .unwrap()
+            .entry
+            .render(&Layout::compact());
+        let expected = r#""kubernetes":{"installer":{"namespace":"mesh","daemonset":"linkerd-cni"},"exclude-namespaces":["kube-system"]}"#;
+        assert!(entry.contains(expected), "{entry}");
+        let text = TEMPLATE.replace("\"policy\"", "\"kubernetes\": [], \"policy\"");
+        assert!(matches!(
+            fill(&text, &values()),
+            Err(TemplateError::Kubernetes)
+        ));
+    }
+
+    #[test]
+    fn a_template_beyond_reason_is_refused() {
+        let deep = format!("{}{}", "[".repeat(100), "]".repeat(100));
+        let text = TEMPLATE.replace("\"hunter2\"", &deep);
+        assert!(matches!(
+            fill(&text, &values()),
+            Err(TemplateError::TooDeep)
+        ));
+    }
+}
