@@ -37,7 +37,7 @@ pub fn run(environment: &impl Environment, stdin: impl Read, mut stdout: impl Wr
             (Some(error.document(version)), ExitCode::FAILURE)
         }
     };
-    let written = document.map_or(Ok(()), |document| stdout.write_all(document.as_bytes()));
+    let written = document.map_or(Ok(()), |document| writeln!(stdout, "{document}"));
     match written.and_then(|()| stdout.flush()) {
         Ok(()) => code,
         Err(error) => {

@@ -58,7 +58,7 @@ pub(crate) struct RecordedPod {
 
 /// What was decided for a pod.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(tag = "decision", rename_all = "lowercase")]
+#[serde(tag = "action", rename_all = "lowercase")]
 pub(crate) enum Decision {
     /// Its traffic is redirected.
     Redirect {
