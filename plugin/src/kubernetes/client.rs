@@ -64,6 +64,14 @@ enum Freshness {
     Latest,
 }
 
+// === impl Question ===
+
+impl<'a> Question<'a> {
+    fn name(&self) -> &'a str {
+        self.path.rsplit('/').next().unwrap_or_default()
+    }
+}
+
 // === impl ApiServer ===
 
 impl ApiServer {
@@ -127,7 +135,7 @@ impl ApiServer {
             let url = format!("{}{}{query}", connection.server, question.path);
             let trouble =
                 match connection.once(&format!("{}{query}", question.path), left.min(REQUEST)) {
-                    Ok(answer) => match answer.read() {
+                    Ok(answer) => match answer.read(question.kind, question.name()) {
                         Ok(object) => return Ok(object),
                         Err(trouble) => trouble,
                     },

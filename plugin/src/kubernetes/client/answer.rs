@@ -7,7 +7,7 @@ use http_body_util::{BodyExt as _, Limited};
 use kube::{Client, client::Body};
 use serde::de::DeserializeOwned;
 
-use crate::kubernetes::objects::Status;
+use crate::kubernetes::objects::{Identity, Status};
 
 /// No pod object is larger: the API server's store takes 1.5 MiB.
 const MOST_BYTES: usize = 4 << 20;
@@ -62,16 +62,22 @@ impl Answer {
         })
     }
 
-    pub(super) fn read<T: DeserializeOwned>(self) -> Result<T, Trouble> {
+    /// The object, if it is the one that was asked for: whatever else answers with JSON must not
+    /// pass for a pod that has no proxy.
+    pub(super) fn read<T: DeserializeOwned>(self, kind: &str, name: &str) -> Result<T, Trouble> {
         match self.status {
             200 if !self.is_json => Err(Trouble::NotApiServer("it is not JSON".to_owned())),
-            200 => serde_json::from_slice(&self.body).map_err(|error| {
-                if error.is_eof() {
-                    Trouble::Truncated(error.to_string())
-                } else {
-                    Trouble::NotApiServer(error.to_string())
+            200 => {
+                let identity: Identity = self.parse()?;
+                if !identity.kind.eq_ignore_ascii_case(kind) || identity.metadata.name != name {
+                    return Err(Trouble::NotApiServer(format!("it is not {kind} {name}")));
                 }
-            }),
+                self.parse()
+            }
+            // Each of these would be a verdict, on our token or our pod.
+            status @ (401 | 403 | 404) if !self.is_status() => Err(Trouble::NotApiServer(format!(
+                "status {status} without a reason"
+            ))),
             status => Err(Trouble::Status {
                 status,
                 message: self.message(),
@@ -79,13 +85,31 @@ impl Answer {
         }
     }
 
+    fn parse<T: DeserializeOwned>(&self) -> Result<T, Trouble> {
+        serde_json::from_slice(&self.body).map_err(|error| {
+            if error.is_eof() {
+                Trouble::Truncated(error.to_string())
+            } else {
+                Trouble::NotApiServer(error.to_string())
+            }
+        })
+    }
+
+    fn is_status(&self) -> bool {
+        self.status_object().kind == "Status"
+    }
+
     fn message(&self) -> String {
-        let status: Status = serde_json::from_slice(&self.body).unwrap_or_default();
+        let status = self.status_object();
         if status.kind == "Status" {
             format!(": {}", status.message)
         } else {
             ": answer did not come from the API server".to_owned()
         }
+    }
+
+    fn status_object(&self) -> Status {
+        serde_json::from_slice(&self.body).unwrap_or_default()
     }
 }
 
