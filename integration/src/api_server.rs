@@ -15,9 +15,12 @@ use std::time::Duration;
 use serde_json::Value;
 
 use self::certificate::Authority;
+pub use self::fault::Fault;
+use self::fault::{Place, Planned};
 
 mod certificate;
 mod connection;
+mod fault;
 
 /// The token that the server takes unless a test sets another.
 pub const TOKEN: &str = "token-of-the-cni-plugin-never-to-be-logged";
@@ -33,27 +36,6 @@ pub struct Request {
     pub authorization: Option<String>,
     /// On which connection it came, counted from 0.
     pub connection: usize,
-}
-
-/// What the server does instead of answering as it should.
-#[derive(Clone, Debug)]
-pub enum Fault {
-    /// Takes the connection and never says a word, not even TLS.
-    HangBeforeTls,
-    /// Resets the connection as soon as it is there.
-    Reset,
-    /// Reads the request and never answers it.
-    HangAfterRequest,
-    /// Answers with this status, as an API server does (a `Status` object).
-    Status(u16),
-    /// Answers with this status and a page of HTML, as a proxy does.
-    Html(u16),
-    /// Answers 200 with something that is JSON and no Kubernetes object.
-    Json(String),
-    /// Announces the whole answer, sends half of it, and closes.
-    Truncated,
-    /// Sends the right answer, one byte per this long.
-    Slow(Duration),
 }
 
 /// A running server; stops when dropped.
@@ -79,23 +61,6 @@ struct State {
     faults: Vec<Planned>,
     token: String,
     on_unauthorized: Option<Arc<Hook>>,
-}
-
-/// Where a fault happens.
-enum Place {
-    /// On this path, whatever the query.
-    Path(String),
-    /// Where path and query contain this.
-    Part(String),
-}
-
-/// A fault, where it happens and how often.
-struct Planned {
-    fault: Fault,
-    /// `None` is everywhere.
-    on: Option<Place>,
-    /// `None` is for ever.
-    times: Option<usize>,
 }
 
 // === impl ApiServer ===
@@ -244,34 +209,9 @@ impl State {
     /// The next fault for this target, if one is planned; `None` as target means
     /// that the connection has just been made.
     fn fault(&mut self, target: Option<&str>) -> Option<Fault> {
-        let planned = self.faults.iter_mut().find(|planned| {
-            planned.times != Some(0)
-                && planned.fault.is_before_request() == target.is_none()
-                && planned.on.as_ref().is_none_or(|on| on.covers(target))
-        })?;
-        if let Some(times) = &mut planned.times {
-            *times -= 1;
-        }
-        Some(planned.fault.clone())
-    }
-}
-
-// === impl Place ===
-
-impl Place {
-    fn covers(&self, target: Option<&str>) -> bool {
-        target.is_some_and(|target| match self {
-            Self::Path(path) => target.split('?').next() == Some(path),
-            Self::Part(part) => target.contains(part),
-        })
-    }
-}
-
-// === impl Fault ===
-
-impl Fault {
-    fn is_before_request(&self) -> bool {
-        matches!(self, Self::HangBeforeTls | Self::Reset)
+        self.faults
+            .iter_mut()
+            .find_map(|planned| planned.take(target))
     }
 }
 

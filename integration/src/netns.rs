@@ -1,15 +1,15 @@
 //! Network namespaces: one per test, gone with it.
 
-use std::fs::File;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
 use anyhow::{Context, Result};
 use nix::sched::{CloneFlags, setns};
 
-use crate::process::{run, run_with_input};
+use crate::process::{command, kill_group, run, run_with_input, spawn};
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
@@ -25,7 +25,7 @@ pub struct Netns {
 /// A name that no other test on this machine uses.
 pub fn unique_name() -> String {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    format!("lct-{}-{number}", process::id())
+    format!("lct-{}-{number}", std::process::id())
 }
 
 // === impl Netns ===
@@ -47,6 +47,33 @@ impl Netns {
     /// As [`Netns::new`], or if the name is taken.
     pub fn named(name: String) -> Self {
         run("ip", &["netns", "add", &name]).expect("a network namespace can be made (as root)");
+        let netns = Self { name };
+        netns.ip("link set lo up\n");
+        netns
+    }
+
+    /// Makes a namespace that belongs to a user namespace, with ids mapped as
+    /// kubelet maps them for a pod with `hostUsers: false`.
+    ///
+    /// # Panics
+    ///
+    /// If the machine does not allow user namespaces.
+    pub fn of_another_user() -> Self {
+        let mut command = command("unshare");
+        command.args(["--user", "--net", "/bin/sh", "-c", "echo; exec sleep 60"]);
+        let mut child = spawn(&mut command).expect("unshare is installed");
+        let mut stdout = child.stdout.take().expect("stdout is piped");
+        let entered = stdout.read_exact(&mut [0]);
+        entered.expect("user namespaces are allowed");
+        let pid = child.id();
+        for map in ["uid_map", "gid_map"] {
+            let mapped = fs::write(format!("/proc/{pid}/{map}"), "0 165536 65536\n");
+            mapped.expect("root may map ids");
+        }
+        let name = unique_name();
+        run("ip", &["netns", "attach", &name, &pid.to_string()]).expect("it can be named");
+        kill_group(&child);
+        child.wait().expect("it was killed");
         let netns = Self { name };
         netns.ip("link set lo up\n");
         netns

@@ -7,10 +7,8 @@
 use std::collections::HashSet;
 use std::fs;
 use std::process::{Child, Command};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use nix::errno::Errno;
@@ -19,7 +17,10 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
+use self::watchdog::Watchdog;
 use crate::process::{self, Pipes};
+
+mod watchdog;
 
 /// What a traced run came to.
 #[derive(Debug)]
@@ -209,40 +210,4 @@ fn command_line(pid: Pid) -> Vec<String> {
         .filter(|word| !word.is_empty())
         .map(|word| String::from_utf8_lossy(word).into_owned())
         .collect()
-}
-
-/// Kills the traced process group at the deadline.
-struct Watchdog {
-    done: Arc<AtomicBool>,
-    thread: thread::JoinHandle<bool>,
-}
-
-// === impl Watchdog ===
-
-impl Watchdog {
-    fn start(child: &Child, deadline: Duration) -> Self {
-        let until = Instant::now() + deadline;
-        let done = Arc::new(AtomicBool::new(false));
-        let finished = Arc::clone(&done);
-        let group = Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX));
-        let thread = thread::spawn(move || {
-            while !finished.load(Ordering::Relaxed) {
-                if Instant::now() > until {
-                    let _ = nix::sys::signal::killpg(group, Signal::SIGKILL);
-                    return true;
-                }
-                thread::sleep(Duration::from_millis(5));
-            }
-            false
-        });
-        Self { done, thread }
-    }
-
-    fn stop(self) -> Result<()> {
-        self.done.store(true, Ordering::Relaxed);
-        match self.thread.join() {
-            Ok(false) => Ok(()),
-            _ => bail!("still running at the deadline"),
-        }
-    }
 }

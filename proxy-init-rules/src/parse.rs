@@ -43,6 +43,15 @@ pub struct ParseError {
 // === impl NatTable ===
 
 impl NatTable {
+    /// A table without any chain.
+    #[must_use]
+    pub fn empty(family: Family) -> Self {
+        Self {
+            family,
+            chains: Vec::new(),
+        }
+    }
+
     /// Reads what `iptables-save` (or `ip6tables-save`) prints, with or without counters; other
     /// tables are skipped. No `nat` table at all is an empty one. A payload for
     /// `iptables-restore` is read too.
@@ -50,10 +59,7 @@ impl NatTable {
     /// # Errors
     /// A line that neither prints.
     pub fn parse(text: &str, family: Family) -> Result<Self, ParseError> {
-        let mut table = Self {
-            family,
-            chains: Vec::new(),
-        };
+        let mut table = Self::empty(family);
         let mut in_nat = false;
         for (index, line) in text.lines().enumerate() {
             let understood = match line.as_bytes().first() {

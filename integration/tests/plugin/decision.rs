@@ -114,8 +114,16 @@ fn a_namesake_in_the_servers_cache_is_not_taken_for_the_pod() {
 }
 
 #[test]
+fn a_static_pod_is_known_by_the_hash_that_the_runtime_calls_its_uid() {
+    let hash = "0123456789abcdef0123456789abcdef";
+    let stage = Stage::new("meshed").annotate("kubernetes.io/config.hash", hash);
+    let output = stage.add().args(&args_with_uid(hash)).succeed();
+    assert!(!output.stderr.contains("WARN"), "{}", output.stderr);
+    assert_eq!(stage.api.requests().len(), 2);
+}
+
+#[test]
 fn a_pod_whose_uid_stays_another_is_served_with_a_warning() {
-    // A static pod: the runtime knows it by another uid than the API server.
     let stage = Stage::new("meshed");
     let add = stage
         .add()

@@ -92,6 +92,25 @@ fn del_takes_the_rules_out_whatever_became_of_the_configuration() {
 }
 
 #[test]
+fn del_takes_the_rules_out_although_the_mode_was_changed_meanwhile() {
+    for (then, now) in [("nft", "legacy"), ("legacy", "nft"), ("legacy", "plain")] {
+        for with_record in [true, false] {
+            let stage = Stage::new("meshed").linkerd("iptables-mode", then);
+            stage.add().succeed();
+            if !with_record {
+                std::fs::remove_file(stage.record("eth0")).expect("there is a record");
+            }
+            let stage = stage.linkerd("iptables-mode", now);
+            stage.del().succeed();
+            assert!(
+                rules::effective(&stage.netns).is_empty(),
+                "{then} {now} {with_record}"
+            );
+        }
+    }
+}
+
+#[test]
 fn del_takes_the_rules_out_without_a_record() {
     for mode in ["nft", "legacy", "plain"] {
         let stage = Stage::new("meshed").linkerd("iptables-mode", mode);
@@ -129,20 +148,33 @@ fn del_needs_no_api_server_and_no_kubeconfig() {
 }
 
 #[test]
-fn del_succeeds_when_the_programs_are_missing_fail_or_hang() {
+fn del_succeeds_when_the_programs_are_missing_and_later_takes_the_rules_out() {
     let stage = Stage::new("meshed");
     stage.add().succeed();
-    stage
-        .del()
-        .with_mounts("mount -t tmpfs none /usr/sbin")
-        .succeed();
-    for script in ["exit 1", "exec sleep 100", "kill -9 $$"] {
-        let fakes = Fakes::new().replace(&ALL, script);
-        let output = stage.del().env("PATH", fakes.first_on_path()).succeed();
-        output.within(Duration::from_secs(50));
-    }
+    let missing = stage.del().with_mounts("mount -t tmpfs none /usr/sbin");
+    missing.succeed();
     stage.del().succeed();
     assert!(rules::effective(&stage.netns).is_empty());
+}
+
+#[test]
+fn del_succeeds_when_the_programs_fail() {
+    for script in ["exit 1", "kill -9 $$"] {
+        succeeds_with_programs(script);
+    }
+}
+
+#[test]
+fn del_succeeds_when_the_programs_hang() {
+    succeeds_with_programs("exec sleep 100");
+}
+
+fn succeeds_with_programs(script: &str) {
+    let stage = Stage::new("meshed");
+    stage.add().succeed();
+    let fakes = Fakes::new().replace(&ALL, script);
+    let output = stage.del().env("PATH", fakes.first_on_path()).succeed();
+    output.within(Duration::from_secs(50));
 }
 
 #[test]

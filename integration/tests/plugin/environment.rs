@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use linkerd_cni_integration::netns::Netns;
 use linkerd_cni_integration::rules;
 use linkerd_cni_integration::stage::Stage;
+use linkerd_cni_integration::{fixtures, process};
 
 #[test]
 fn a_missing_variable_is_named() {
@@ -122,6 +124,41 @@ fn del_never_touches_the_plugins_own_namespace() {
     let call = stage.del().netns(&host.path());
     call.through(["/usr/bin/nsenter", &entered, "--"]).succeed();
     assert_eq!(before, rules::everything(&host));
+}
+
+#[test]
+fn a_namespace_of_another_user_is_redirected_or_refused_but_nothing_between() {
+    // What `hostUsers: false` gives. The kernel takes owner rules for it only
+    // from inside its user namespace.
+    let netns = Arc::new(Netns::of_another_user());
+    let stage = Stage::in_namespace(fixtures::pod("user-namespace"), &netns);
+    let output = stage.add().run();
+    let rules = rules::effective(&netns);
+    if output.exit == Some(0) {
+        assert!(rules.join("\n").contains("--uid-owner 2102 "), "{rules:#?}");
+        stage.del().succeed();
+    } else {
+        assert_eq!(output.code(), Some(100), "{output:#?}");
+    }
+    assert!(rules::effective(&netns).is_empty(), "{output:#?}");
+}
+
+#[test]
+fn a_namespace_may_be_named_by_its_path_in_proc() {
+    let stage = Stage::new("meshed");
+    let mut command = process::command("/bin/sleep");
+    command.arg("60");
+    let mut child = stage
+        .netns
+        .enter(|| process::spawn(&mut command).expect("it is there"));
+    let path = format!("/proc/{}/ns/net", child.id());
+    stage.add().netns(Path::new(&path)).succeed();
+    let with_rules = rules::effective(&stage.netns);
+    stage.del().netns(Path::new(&path)).succeed();
+    process::kill_group(&child);
+    child.wait().expect("it was killed");
+    assert!(!with_rules.is_empty());
+    assert!(rules::effective(&stage.netns).is_empty());
 }
 
 #[test]

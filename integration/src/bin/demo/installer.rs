@@ -10,7 +10,8 @@ use anyhow::{Context, Result, bail};
 use linkerd_cni_integration::api_server::{ApiServer, TOKEN};
 use linkerd_cni_integration::chain::conflist_with;
 use linkerd_cni_integration::kubeconfig::{self, Contents};
-use linkerd_cni_integration::{binaries, fixtures, process};
+use linkerd_cni_integration::process::{self, Pipes};
+use linkerd_cni_integration::{binaries, fixtures};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -24,8 +25,8 @@ const KUBECONFIG: &str = "ZZZ-linkerd-cni-kubeconfig";
 
 /// Whoever keeps the node chained.
 pub(crate) enum Installer {
-    /// The process.
-    Process(Child),
+    /// The process, and what it says.
+    Process(Child, Pipes),
     /// Nobody; the demo does it (`LINKERD_CNI_DEMO_BY_HAND=1`).
     ByHand,
 }
@@ -59,19 +60,18 @@ impl Installer {
             .env("KUBERNETES_SERVICE_PORT", api.address().port().to_string())
             .env("KUBERNETES_NODE_NAME", "node-7");
         let mut child = process::spawn(&mut command)?;
+        let pipes = Pipes::of(&mut child, b"");
         thread::sleep(Duration::from_millis(300));
         if let Some(status) = child.try_wait()? {
-            let (_, log) = process::Pipes::of(&mut child, b"").collect(PATIENCE);
-            let log = String::from_utf8_lossy(&log);
-            bail!("the installer ended by itself ({status}): {log}");
+            bail!("the installer ended by itself ({status}): {}", log(pipes));
         }
-        Ok(Self::Process(child))
+        Ok(Self::Process(child, pipes))
     }
 
     /// What to say about it.
     pub(crate) fn introduction(&self) -> &'static str {
         match self {
-            Self::Process(_) => {
+            Self::Process(..) => {
                 "The installer is running, and waits: there is nothing to chain to."
             }
             Self::ByHand => "No installer: the demo itself will write what it would write.",
@@ -93,20 +93,26 @@ impl Installer {
     }
 
     /// Has it leave the node. Its DaemonSet is gone: it takes everything along.
-    pub(crate) fn leave(self, node: &Node) -> Result<()> {
-        let Self::Process(mut child) = self else {
+    /// Returns its log.
+    pub(crate) fn leave(self, node: &Node) -> Result<String> {
+        let Self::Process(mut child, pipes) = self else {
             drop_in(&node.conflist(), crate::node::NETWORK)?;
             fs::remove_file(node.net_dir().join(KUBECONFIG))?;
             fs::remove_file(node.bin_dir().join("linkerd-cni"))?;
-            return Ok(());
+            return Ok(String::new());
         };
         kill(Pid::from_raw(i32::try_from(child.id())?), Signal::SIGTERM)?;
         let status = wait_for("the installer to leave", || Ok(child.try_wait()?))?;
         if !status.success() {
-            bail!("the installer left with {status}");
+            bail!("the installer left with {status}: {}", log(pipes));
         }
-        Ok(())
+        Ok(log(pipes))
     }
+}
+
+fn log(pipes: Pipes) -> String {
+    let (stdout, stderr) = pipes.collect(PATIENCE);
+    String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned()
 }
 
 /// Executable, kubeconfig, configuration: in the installer's own order.

@@ -5,7 +5,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use linkerd_cni_integration::api_server::ApiServer;
+use linkerd_cni_integration::api_server::{ApiServer, TOKEN};
 use linkerd_cni_integration::chain::ChainError;
 use linkerd_cni_integration::fixtures;
 use linkerd_cni_integration::rules::{self, Family, Tables};
@@ -65,7 +65,10 @@ fn tell(narrator: &mut Narrator) -> Result<()> {
     ends(narrator, &pod, &result)?;
 
     narrator.chapter("Uninstall");
-    installer.leave(&node)?;
+    narrator.say("The installer is told to end, and its DaemonSet is gone. All it said:");
+    let log = installer.leave(&node)?;
+    narrator.show(&log);
+    narrator.verify("the token is not in its log", !log.contains(TOKEN))?;
     let with_theirs = node.snapshot()?;
     let mut expected = before;
     expected.insert(node.conflist(), NETWORK.as_bytes().to_vec());

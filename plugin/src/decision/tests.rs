@@ -1,0 +1,209 @@
+use proxy_init_rules::RawConfig;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn name(namespace: &str, name: &str) -> PodRef {
+    PodRef {
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+        uid: None,
+    }
+}
+
+fn pod(value: Value) -> Pod {
+    serde_json::from_value(value).unwrap()
+}
+
+fn base() -> Config {
+    let raw = RawConfig::from_value(&json!({
+        "incoming-proxy-port": 4143, "outgoing-proxy-port": 4140, "proxy-uid": 2102,
+        "outbound-ports-to-ignore": ["25"],
+    }));
+    Config::try_from(raw.unwrap()).unwrap()
+}
+
+fn with_proxy(mut value: Value) -> Pod {
+    let context = value["proxy"].take();
+    value["spec"]["containers"] = json!([
+        {"name": "web", "securityContext": value["web"]},
+        {"name": "linkerd-proxy", "securityContext": context},
+    ]);
+    pod(value)
+}
+
+fn decide(pod: &Pod, api_server: Option<ApiServerPorts>) -> (Config, Vec<String>) {
+    let found = meshed(&name("ns", "web"), pod, None, api_server, &base()).unwrap();
+    (found.config, found.warnings)
+}
+
+#[test]
+fn only_the_installers_own_pods_are_exempt() {
+    let kubernetes = KubernetesConfig {
+        exclude_namespaces: vec!["kube-system".to_owned()],
+        ..KubernetesConfig::default()
+    };
+    for (pod, expected) in [
+        (
+            name("linkerd-cni", "linkerd-cni-x7k2p"),
+            Some(Pass::Installer),
+        ),
+        (name("linkerd-cni", "linkerd-cni-x7k2pq"), None),
+        (name("linkerd-cni", "linkerd-cni-x7k2"), None),
+        (name("linkerd-cni", "linkerd-cni-X7k2p"), None),
+        (name("linkerd-cni", "linkerd-cni"), None),
+        (name("linkerd-cni", "linkerd-cni-a-b2cd"), None),
+        (name("linkerd-cni", "linkerd-destination-x7k2p"), None),
+        (name("other", "linkerd-cni-x7k2p"), None),
+        (
+            name("kube-system", "coredns-1"),
+            Some(Pass::ExcludedNamespace),
+        ),
+    ] {
+        assert_eq!(exempt(&pod, &kubernetes), expected, "{pod}");
+    }
+}
+
+#[test]
+fn a_proxy_of_either_kind_meshes_and_the_init_container_does_not() {
+    let container = |name: &str| json!([{ "name": name }]);
+    for (spec, expected) in [
+        (json!({"containers": container("linkerd-proxy")}), Ok(())),
+        (
+            json!({"initContainers": container("linkerd-proxy")}),
+            Ok(()),
+        ),
+        (json!({"containers": container("web")}), Err(Pass::NoProxy)),
+        (
+            json!({"containers": container("linkerd-proxy"), "initContainers": container("linkerd-init")}),
+            Err(Pass::InitContainer),
+        ),
+        (json!({"containers": null}), Err(Pass::NoProxy)),
+        (
+            json!({"containers": container("linkerd-proxy"), "initContainers": container("linkerd-network-validator")}),
+            Ok(()),
+        ),
+    ] {
+        assert_eq!(is_meshed(&pod(json!({"spec": spec}))), expected, "{spec}");
+    }
+}
+
+#[test]
+fn the_namespace_is_asked_only_for_what_the_pod_leaves_open() {
+    let mut annotations = serde_json::Map::new();
+    for annotation in annotation::ALL {
+        assert!(needs_namespace(&pod(
+            json!({"metadata": {"annotations": annotations}})
+        )));
+        annotations.insert(annotation.to_owned(), "1".into());
+    }
+    assert!(!needs_namespace(&pod(
+        json!({"metadata": {"annotations": annotations}})
+    )));
+    assert!(needs_namespace(&pod(
+        json!({"metadata": {"annotations": null}})
+    )));
+}
+
+#[test]
+fn the_proxys_own_security_context_is_the_truth() {
+    let (config, warnings) = decide(&with_proxy(json!({"proxy": {"runAsUser": 2102}})), None);
+    assert_eq!(
+        (config.proxy_uid.map(Id::get), warnings),
+        (Some(2102), vec![])
+    );
+
+    let (config, warnings) = decide(
+        &with_proxy(json!({
+            "proxy": {"runAsUser": 1_000_680_000, "runAsGroup": 7},
+            "metadata": {"annotations": {"config.linkerd.io/proxy-uid": "5"}},
+        })),
+        None,
+    );
+    assert_eq!(config.proxy_uid.map(Id::get), Some(1_000_680_000));
+    assert_eq!(config.proxy_gid.map(Id::get), Some(7));
+    assert_eq!(
+        warnings,
+        ["the proxy runs with runAsUser 1000680000, not with the configured 5; 1000680000 is used"]
+    );
+
+    let of_pod = json!({"spec": {"securityContext": {"runAsUser": 9}}});
+    let (config, warnings) = decide(&with_proxy(of_pod), None);
+    assert_eq!(config.proxy_uid.map(Id::get), Some(9));
+    assert_eq!(
+        warnings.len(),
+        2,
+        "the difference, and web that shares the uid: {warnings:?}"
+    );
+
+    let (config, warnings) = decide(&with_proxy(json!({"proxy": {"runAsUser": 0}})), None);
+    assert_eq!(config.proxy_uid, None);
+    assert!(warnings[1].contains("there can be no rule"), "{warnings:?}");
+}
+
+#[test]
+fn a_container_with_the_proxys_uid_is_a_warning() {
+    let shared = with_proxy(json!({"proxy": {"runAsUser": 2102}, "web": {"runAsUser": 2102}}));
+    let (_, warnings) = decide(&shared, None);
+    assert_eq!(
+        warnings,
+        [
+            r#"container "web" runs as uid 2102, which is the proxy's; its traffic bypasses the proxy"#
+        ]
+    );
+}
+
+#[test]
+fn the_control_plane_reaches_the_api_server_directly() {
+    let ports = |config: &Config| {
+        let shown = config
+            .outbound_ports_to_ignore
+            .iter()
+            .map(ToString::to_string);
+        shown.collect::<Vec<_>>().join(",")
+    };
+    let control_plane = with_proxy(json!({
+        "metadata": {"labels": {"linkerd.io/control-plane-component": "destination"}},
+    }));
+    assert!(is_control_plane(&control_plane));
+    let found = vec![PortRange::single(443), PortRange::single(8443)];
+    let (config, warnings) = decide(&control_plane, Some(Ok(found)));
+    assert_eq!(
+        (ports(&config).as_str(), warnings.len()),
+        ("25,443,8443", 0)
+    );
+    for failed in [Ok(vec![]), Err("refused".to_owned())] {
+        let (config, warnings) = decide(&control_plane, Some(failed));
+        assert_eq!(
+            (ports(&config).as_str(), warnings.len()),
+            ("25,443,6443", 1)
+        );
+    }
+}
+
+#[test]
+fn an_annotation_that_does_not_parse_fails_the_pod() {
+    let bad = with_proxy(json!({
+        "metadata": {"annotations": {"config.linkerd.io/skip-inbound-ports": "8081,80a"}},
+    }));
+    let error = meshed(&name("ns", "web"), &bad, None, None, &base())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("config.linkerd.io/skip-inbound-ports of pod ns/web"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_misspelt_annotation_is_a_warning() {
+    let typo = with_proxy(json!({
+        "metadata": {"annotations": {"config.linkerd.io/skip-oubound-ports": "3306"}},
+    }));
+    let (config, warnings) = decide(&typo, None);
+    assert_eq!(
+        config.outbound_ports_to_ignore,
+        base().outbound_ports_to_ignore
+    );
+    assert!(warnings[0].contains("did you mean config.linkerd.io/skip-outbound-ports?"));
+}

@@ -1,0 +1,147 @@
+//! Programming and reading the kernel, from inside the pod's namespace (plugin.md 3).
+
+use std::{fmt, process::ExitStatus};
+
+use proxy_init_rules::{Family, IptablesMode, NatTable, ParseError, RuleSet};
+use serde::{Deserialize, Serialize};
+
+use crate::exec::ExecError;
+
+mod apply;
+mod choice;
+mod iptables;
+mod simulate;
+mod withdraw;
+
+pub(crate) use apply::{Applied, ApplyError, Order, apply};
+pub(crate) use iptables::is_installed;
+pub(crate) use withdraw::{Withdrawal, withdraw};
+
+/// A way to reach the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum BackendKind {
+    /// `iptables-legacy-restore` and its like.
+    Legacy,
+    /// `iptables-nft-restore` and its like.
+    Nft,
+    /// `iptables-restore`, whichever of the two that is on this host.
+    Plain,
+    /// None: the rules only go to the log.
+    Simulate,
+}
+
+/// Whether a transaction found the namespace fresh.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Installed {
+    /// There was nothing of ours.
+    Fresh,
+    /// Rules of ours were there and have been replaced.
+    Replaced,
+}
+
+/// Sets, reads and removes rules. Every method works in the namespace of the calling thread.
+pub(crate) trait Backend {
+    /// Puts the rules into the kernel, in place of any that are there, as one transaction.
+    ///
+    /// # Errors
+    /// Nothing has changed.
+    fn install(&self, rules: &RuleSet) -> Result<Installed, Failure>;
+
+    /// The `nat` table as it is.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    fn read(&self, family: Family) -> Result<NatTable, Failure>;
+
+    /// Takes our rules out; whether there were any.
+    ///
+    /// # Errors
+    /// Nothing has changed.
+    fn remove(&self, family: Family) -> Result<bool, Failure>;
+}
+
+/// Why a backend could not do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The program is not on this host.
+    #[error("{program} is not installed")]
+    Missing {
+        /// Its name.
+        program: String,
+    },
+    /// Somebody holds the xtables lock.
+    #[error("{command}: the xtables lock is held by another program for longer than 5 s")]
+    Locked {
+        /// The command line.
+        command: String,
+    },
+    /// The program said no.
+    #[error("{command} ended with {status}: {stderr}{hint}")]
+    Refused {
+        /// The command line.
+        command: String,
+        /// How it ended.
+        status: ExitStatus,
+        /// What it said.
+        stderr: String,
+        /// What is likely missing.
+        hint: String,
+    },
+    /// The program did not run.
+    #[error(transparent)]
+    Exec(#[from] ExecError),
+    /// The program printed something that is no table.
+    #[error("{command} printed something else than a table")]
+    Unreadable {
+        /// The command line.
+        command: String,
+        /// What was not understood.
+        source: ParseError,
+    },
+}
+
+// === impl BackendKind ===
+
+impl BackendKind {
+    /// The backends that reach the kernel.
+    pub(crate) const REAL: [Self; 3] = [Self::Nft, Self::Plain, Self::Legacy];
+
+    /// The backend itself.
+    #[must_use]
+    pub(crate) fn backend(self) -> Box<dyn Backend> {
+        match self {
+            Self::Simulate => Box::new(simulate::Simulate),
+            _ => Box::new(iptables::Iptables::new(self)),
+        }
+    }
+
+    /// The one that a configuration asks for; `None`: any that works.
+    #[must_use]
+    pub(crate) fn configured(mode: IptablesMode) -> Option<Self> {
+        match mode {
+            IptablesMode::Legacy => Some(Self::Legacy),
+            IptablesMode::Nft => Some(Self::Nft),
+            IptablesMode::Plain => Some(Self::Plain),
+            IptablesMode::Auto => None,
+        }
+    }
+}
+
+impl fmt::Display for BackendKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Legacy => "legacy",
+            Self::Nft => "nft",
+            Self::Plain => "plain",
+            Self::Simulate => "simulate",
+        })
+    }
+}
+
+/// A failure and what led to it, in one line.
+fn with_causes(failure: &Failure) -> String {
+    let causes = crate::cni::chain_of_causes(failure);
+    let colon = if causes.is_empty() { "" } else { ": " };
+    format!("{failure}{colon}{causes}")
+}

@@ -1,0 +1,192 @@
+//! Both families or none, with the first backend that works.
+
+use proxy_init_rules::{Config, Family, IptablesMode, RuleSet};
+
+use super::{Backend, BackendKind, Failure, Installed, choice};
+
+/// What is to be applied.
+#[derive(Debug, Clone)]
+pub(crate) struct Order {
+    mode: IptablesMode,
+    simulate: bool,
+    ipv4: RuleSet,
+    ipv6: Option<(RuleSet, Ipv6)>,
+}
+
+/// What becomes of the pod if IPv6 cannot be redirected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ipv6 {
+    /// The pod has no IPv6 address: a failure is a warning.
+    Attempt,
+    /// It has one: a failure is an error.
+    Require,
+}
+
+/// What has been applied.
+#[derive(Debug)]
+pub(crate) struct Applied {
+    /// With which backend.
+    pub backend: BackendKind,
+    /// The rules that are in the kernel now.
+    pub rule_sets: Vec<RuleSet>,
+    /// What to warn of.
+    pub warnings: Vec<String>,
+}
+
+/// Why nothing has been applied.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// Somebody holds the lock.
+    #[error("the rules could not be applied in time: {0}")]
+    Locked(Box<Failure>),
+    /// No backend works in this namespace.
+    #[error("the redirect rules could not be applied, the pod must not start without them: {}", summary(.0))]
+    NoBackend(Vec<Attempt>),
+}
+
+/// A backend that did not work.
+#[derive(Debug)]
+pub struct Attempt {
+    backend: BackendKind,
+    failure: Box<Failure>,
+    /// If the other family's rules could not be taken back.
+    left_behind: Option<Box<Failure>>,
+}
+
+impl Order {
+    /// The rules that `config` asks for.
+    #[must_use]
+    pub(crate) fn new(config: &Config, pod_has_ipv6: bool) -> Self {
+        let need = if pod_has_ipv6 {
+            Ipv6::Require
+        } else {
+            Ipv6::Attempt
+        };
+        Self {
+            mode: config.iptables_mode,
+            simulate: config.simulate,
+            ipv4: RuleSet::new(config, Family::Ipv4),
+            ipv6: config
+                .ipv6
+                .then(|| (RuleSet::new(config, Family::Ipv6), need)),
+        }
+    }
+}
+
+/// Applies the rules in the namespace of the calling thread.
+///
+/// # Errors
+/// Nothing has been applied: a lock is held, or no backend works. The error lists each program
+/// that was tried.
+pub(crate) fn apply(order: &Order) -> Result<Applied, ApplyError> {
+    let kinds = if order.simulate {
+        vec![BackendKind::Simulate]
+    } else {
+        choice::order(order.mode)
+    };
+    let mut attempts = Vec::new();
+    for kind in kinds {
+        match with(kind, order) {
+            Ok(mut applied) => {
+                applied
+                    .warnings
+                    .extend(fallback(order.mode, kind, &attempts));
+                return Ok(applied);
+            }
+            Err(Attempt { failure, .. }) if matches!(*failure, Failure::Locked { .. }) => {
+                return Err(ApplyError::Locked(failure));
+            }
+            Err(attempt) => attempts.push(attempt),
+        }
+    }
+    Err(ApplyError::NoBackend(attempts))
+}
+
+fn with(kind: BackendKind, order: &Order) -> Result<Applied, Attempt> {
+    let backend = kind.backend();
+    let failed = |failure| Attempt {
+        backend: kind,
+        failure: Box::new(failure),
+        left_behind: None,
+    };
+    let installed = backend.install(&order.ipv4).map_err(failed)?;
+    let mut applied = Applied {
+        backend: kind,
+        rule_sets: vec![order.ipv4.clone()],
+        warnings: Vec::new(),
+    };
+    let Some((rules, need)) = &order.ipv6 else {
+        return Ok(applied);
+    };
+    match (backend.install(rules), need) {
+        (Ok(_), _) => applied.rule_sets.push(rules.clone()),
+        (Err(failure), Ipv6::Attempt) => applied.warnings.push(format!(
+            "IPv6 is not redirected, which does no harm as the pod has no IPv6 address: {failure}"
+        )),
+        (Err(failure), Ipv6::Require) => {
+            let left_behind = take_back(&*backend, &order.ipv4, installed)
+                .err()
+                .map(Box::new);
+            return Err(Attempt {
+                backend: kind,
+                failure: Box::new(failure),
+                left_behind,
+            });
+        }
+    }
+    Ok(applied)
+}
+
+/// Takes the rules of the other family back. Those that were there before stay: the pod may be
+/// running already, and without them its traffic would be in the clear.
+fn take_back(backend: &dyn Backend, rules: &RuleSet, installed: Installed) -> Result<(), Failure> {
+    match installed {
+        Installed::Fresh => backend.remove(rules.family()).map(|_| ()),
+        Installed::Replaced => Ok(()),
+    }
+}
+
+fn fallback(mode: IptablesMode, used: BackendKind, attempts: &[Attempt]) -> Option<String> {
+    let configured = BackendKind::configured(mode)?;
+    let first = attempts.first()?;
+    Some(format!(
+        "iptables-mode {configured} does not work here, {used} is used instead: {}",
+        first.failure
+    ))
+}
+
+fn summary(attempts: &[Attempt]) -> String {
+    let lines = attempts.iter().map(
+        |Attempt {
+             backend,
+             failure,
+             left_behind,
+         }| {
+            let left = left_behind
+                .as_ref()
+                .map(|failure| format!("; the IPv4 rules could not be taken back: {failure}"));
+            format!("{backend}: {failure}{}", left.unwrap_or_default())
+        },
+    );
+    lines.collect::<Vec<_>>().join("; ")
+}
+
+impl ApplyError {
+    /// Each program that was tried and why it failed, a line each.
+    #[must_use]
+    pub fn details(&self) -> String {
+        match self {
+            Self::Locked(failure) => super::with_causes(failure),
+            Self::NoBackend(attempts) => {
+                let lines = attempts.iter().map(|attempt| {
+                    format!(
+                        "{}: {}",
+                        attempt.backend,
+                        super::with_causes(&attempt.failure)
+                    )
+                });
+                lines.collect::<Vec<_>>().join("\n")
+            }
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The iptables programs: one `iptables-restore` transaction, fed on standard input.
+
+use std::path::PathBuf;
+
+use proxy_init_rules::{Family, NatTable, RuleSet, render_uninstall};
+
+use super::{Backend, BackendKind, Failure, Installed};
+use crate::exec;
+
+/// Old programs know nothing but the host's own lock: they wait for it, but not without limit.
+const RESTORE: [&str; 3] = ["--noflush", "-w", "5"];
+const SAVE: [&str; 2] = ["-t", "nat"];
+
+/// The exit status by which iptables says that it did not get its lock (`RESOURCE_PROBLEM`).
+const RESOURCE_PROBLEM: i32 = 4;
+
+/// How often rules are read and replaced while somebody else changes them in between.
+const ATTEMPTS: usize = 3;
+
+pub(super) struct Iptables {
+    kind: BackendKind,
+}
+
+impl Iptables {
+    pub(super) fn new(kind: BackendKind) -> Self {
+        Self { kind }
+    }
+
+    fn restore(&self, family: Family, payload: &str) -> Result<(), Failure> {
+        self.run(family, "restore", &RESTORE, payload).map(|_| ())
+    }
+
+    fn run(&self, family: Family, tool: &str, args: &[&str], input: &str) -> Result<Ran, Failure> {
+        let program = self.program(family, tool)?;
+        let command = exec::command_line(&program, args);
+        let output = exec::run(&program, args, input)?;
+        if output.status.success() {
+            let printed = output.stdout;
+            return Ok(Ran { command, printed });
+        }
+        let stderr = output.stderr;
+        if output.status.code() == Some(RESOURCE_PROBLEM) && stderr.contains("xtables lock") {
+            return Err(Failure::Locked { command });
+        }
+        Err(Failure::Refused {
+            hint: hint(self.kind, family, &stderr),
+            status: output.status,
+            command,
+            stderr,
+        })
+    }
+
+    fn program(&self, family: Family, tool: &str) -> Result<PathBuf, Failure> {
+        let program = self.name(family, tool);
+        exec::find(&program, std::env::var_os("PATH")).ok_or(Failure::Missing { program })
+    }
+
+    fn name(&self, family: Family, tool: &str) -> String {
+        let base = match family {
+            Family::Ipv4 => "iptables",
+            Family::Ipv6 => "ip6tables",
+        };
+        match self.kind {
+            BackendKind::Plain => format!("{base}-{tool}"),
+            kind => format!("{base}-{kind}-{tool}"),
+        }
+    }
+
+    fn replace(&self, rules: &RuleSet, found: &NatTable) -> Result<Installed, Failure> {
+        self.restore(rules.family(), &rules.render_replace(found))?;
+        Ok(Installed::Replaced)
+    }
+}
+
+/// Whether the program that sets the rules is on this host.
+#[must_use]
+pub(crate) fn is_installed(kind: BackendKind, family: Family) -> bool {
+    Iptables::new(kind).program(family, "restore").is_ok()
+}
+
+/// A command that went well.
+struct Ran {
+    command: String,
+    printed: String,
+}
+
+impl Backend for Iptables {
+    /// On a fresh namespace that is one process. Only if its transaction fails is the table read,
+    /// to see whether the reason is that our chains are there already.
+    fn install(&self, rules: &RuleSet) -> Result<Installed, Failure> {
+        let first = match self.restore(rules.family(), &rules.render_install()) {
+            Ok(()) => return Ok(Installed::Fresh),
+            Err(refused @ Failure::Refused { .. }) => refused,
+            Err(other) => return Err(other),
+        };
+        let mut last = first;
+        for _ in 0..ATTEMPTS {
+            let found = match self.read(rules.family()) {
+                Ok(found) if found.has_ours() => found,
+                // The table cannot be read, or is as fresh as can be: the refusal stands.
+                _ => return Err(last),
+            };
+            match self.replace(rules, &found) {
+                Err(refused @ Failure::Refused { .. }) => last = refused,
+                done => return done,
+            }
+        }
+        Err(last)
+    }
+
+    fn read(&self, family: Family) -> Result<NatTable, Failure> {
+        let Ran { command, printed } = self.run(family, "save", &SAVE, "")?;
+        NatTable::parse(&printed, family).map_err(|source| Failure::Unreadable { command, source })
+    }
+
+    /// One process where the rules are as we set them; else the table is read to see what is
+    /// there.
+    fn remove(&self, family: Family) -> Result<bool, Failure> {
+        match self.restore(family, &render_uninstall()) {
+            Err(Failure::Refused { .. }) => {}
+            done => return done.map(|()| true),
+        }
+        match self.read(family)?.render_remove() {
+            Some(payload) => self.restore(family, &payload).map(|()| true),
+            None => Ok(false),
+        }
+    }
+}
+
+/// The kernel module that is likely missing, from what the program said.
+fn hint(kind: BackendKind, family: Family, stderr: &str) -> String {
+    let nat = match family {
+        Family::Ipv4 => "iptable_nat",
+        Family::Ipv6 => "ip6table_nat",
+    };
+    let has = |texts: &[&str]| texts.iter().any(|text| stderr.contains(text));
+    let modules = if has(&[
+        "Table does not exist",
+        "can't initialize",
+        "do you need to insmod",
+    ]) {
+        format!("is the kernel module {nat} loaded?")
+    } else if has(&[
+        "fetch rule set generation id",
+        "Protocol not supported",
+        "TABLE_ADD",
+    ]) {
+        "are the kernel modules nf_tables and nft_chain_nat loaded?".to_owned()
+    } else if has(&[
+        "No chain/target/match by that name",
+        "RULE_APPEND",
+        "Extension",
+    ]) {
+        let compat = if kind == BackendKind::Legacy {
+            ""
+        } else {
+            "nft_compat, "
+        };
+        format!(
+            "are the kernel modules {compat}xt_REDIRECT, xt_comment, xt_multiport, xt_owner and \
+             xt_tcpudp loaded?"
+        )
+    } else {
+        return String::new();
+    };
+    format!(" ({modules})")
+}

@@ -1,0 +1,23 @@
+//! The `linkerd-cni` CNI plugin: redirects a meshed pod's TCP traffic through the linkerd proxy.
+//!
+//! The container runtime starts it once per verb, as root, with the `CNI_*` environment and a
+//! network configuration on standard input. Started without `CNI_COMMAND` it is a command-line
+//! tool.
+
+mod add;
+mod check;
+pub mod cli;
+pub mod cni;
+mod decision;
+mod del;
+mod error;
+mod exec;
+mod firewall;
+mod gc;
+mod kubernetes;
+mod log;
+mod netns;
+pub mod protocol;
+mod record;
+mod resolve;
+mod status;

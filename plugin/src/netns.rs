@@ -1,0 +1,185 @@
+//! The pod's network namespace: opening, locking and entering it. The only `setns`.
+
+use std::{
+    fs::File,
+    io,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use nix::{
+    errno::Errno,
+    fcntl::{Flock, FlockArg},
+    sched::{CloneFlags, setns},
+    sys::statfs::{NSFS_MAGIC, fstatfs},
+};
+
+/// How long another run on the same namespace is waited for.
+pub(crate) const LOCK_WAIT: Duration = Duration::from_secs(5);
+
+const OWN: &str = "/proc/self/ns/net";
+
+/// A network namespace that is not our own.
+#[derive(Debug)]
+pub(crate) struct Namespace {
+    file: File,
+    path: PathBuf,
+}
+
+/// Holds off other runs on the same namespace until it is dropped. The lock lies on the namespace
+/// itself, so it leaves nothing behind and never makes one pod wait for another.
+#[derive(Debug)]
+pub(crate) struct Lock(#[expect(dead_code, reason = "held, not read")] Flock<File>);
+
+/// Why a namespace cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum NetnsError {
+    /// The path cannot be opened.
+    #[error("network namespace {path} cannot be opened", path = .path.display())]
+    Open {
+        /// `CNI_NETNS`.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file is something else.
+    #[error("{path} is not a network namespace", path = .path.display())]
+    NotANamespace {
+        /// `CNI_NETNS`.
+        path: PathBuf,
+        /// What the kernel said, if it was asked.
+        source: Option<Errno>,
+    },
+    /// It is the namespace that we run in.
+    #[error(
+        "{path} is the plugin's own network namespace; redirecting it would redirect the host",
+        path = .path.display()
+    )]
+    Own {
+        /// `CNI_NETNS`.
+        path: PathBuf,
+    },
+    /// Another run holds the lock.
+    #[error(
+        "another run of this plugin holds the lock on network namespace {path} for longer than \
+         {seconds} s",
+        path = .path.display(), seconds = LOCK_WAIT.as_secs()
+    )]
+    Locked {
+        /// `CNI_NETNS`.
+        path: PathBuf,
+    },
+    /// A system call failed.
+    #[error("network namespace {path}: {what}", path = .path.display())]
+    System {
+        /// `CNI_NETNS`.
+        path: PathBuf,
+        /// What was tried.
+        what: &'static str,
+        /// Why it failed.
+        source: io::Error,
+    },
+}
+
+impl Namespace {
+    /// Opens the namespace and makes sure that it is one, and not our own.
+    ///
+    /// # Errors
+    /// It cannot be opened, is none, or is the one we run in (device and inode compared).
+    pub(crate) fn open(path: &Path) -> Result<Self, NetnsError> {
+        let path = path.to_path_buf();
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(source) => return Err(NetnsError::Open { path, source }),
+        };
+        let not_a_namespace = |path, source| NetnsError::NotANamespace { path, source };
+        match fstatfs(&file) {
+            Ok(stat) if stat.filesystem_type() == NSFS_MAGIC => {}
+            Ok(_) => return Err(not_a_namespace(path, None)),
+            Err(errno) => return Err(not_a_namespace(path, Some(errno))),
+        }
+        let identity = |file: &File| file.metadata().map(|meta| (meta.dev(), meta.ino()));
+        let own = File::open(OWN).and_then(|own| identity(&own));
+        let same = own.and_then(|own| Ok(own == identity(&file)?));
+        match same {
+            Ok(false) => {}
+            Ok(true) => return Err(NetnsError::Own { path }),
+            Err(source) => {
+                let what = "cannot be told from our own";
+                return Err(NetnsError::System { path, what, source });
+            }
+        }
+        let namespace = Self { file, path };
+        // A mount or user namespace is on the same file system; only the kernel tells.
+        namespace.enter(|| ())?;
+        Ok(namespace)
+    }
+
+    /// Takes the lock, waiting at most [`LOCK_WAIT`].
+    ///
+    /// # Errors
+    /// It stays held, or cannot be taken at all.
+    pub(crate) fn lock(&self) -> Result<Lock, NetnsError> {
+        let started = Instant::now();
+        let mut pause = Duration::from_millis(1);
+        loop {
+            // Opened anew: a duplicated descriptor would share its lock with ours.
+            let file = File::open(&self.path).map_err(|source| NetnsError::Open {
+                path: self.path.clone(),
+                source,
+            })?;
+            match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+                Ok(lock) => return Ok(Lock(lock)),
+                Err((_, Errno::EWOULDBLOCK)) if started.elapsed() < LOCK_WAIT => {
+                    std::thread::sleep(pause);
+                    pause = (pause * 2).min(Duration::from_millis(50));
+                }
+                Err((_, Errno::EWOULDBLOCK)) => {
+                    let path = self.path.clone();
+                    return Err(NetnsError::Locked { path });
+                }
+                Err((_, errno)) => return Err(self.system("cannot be locked", errno.into())),
+            }
+        }
+    }
+
+    /// Runs `work` inside the namespace, on a thread of its own: what it spawns is inside too, and
+    /// the process itself never leaves its namespace.
+    ///
+    /// # Errors
+    /// The namespace cannot be entered; `work` has not run then.
+    ///
+    /// # Panics
+    /// If `work` does.
+    pub(crate) fn enter<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, NetnsError> {
+        let inside = || match setns(&self.file, CloneFlags::CLONE_NEWNET) {
+            Ok(()) => Ok(work()),
+            Err(errno) => Err(errno),
+        };
+        let joined = std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().name("netns".to_owned());
+            thread
+                .spawn_scoped(scope, inside)
+                .map(std::thread::ScopedJoinHandle::join)
+        });
+        match joined {
+            Ok(Ok(Ok(value))) => Ok(value),
+            Ok(Ok(Err(Errno::EINVAL))) => Err(NetnsError::NotANamespace {
+                path: self.path.clone(),
+                source: Some(Errno::EINVAL),
+            }),
+            Ok(Ok(Err(errno))) => Err(self.system("cannot be entered", errno.into())),
+            Ok(Err(panic)) => std::panic::resume_unwind(panic),
+            Err(source) => Err(self.system("no thread could be started for it", source)),
+        }
+    }
+
+    fn system(&self, what: &'static str, source: io::Error) -> NetnsError {
+        NetnsError::System {
+            path: self.path.clone(),
+            what,
+            source,
+        }
+    }
+}
