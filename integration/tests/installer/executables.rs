@@ -13,6 +13,7 @@ use linkerd_cni_integration::process;
 #[test]
 fn a_deleted_executable_comes_back() {
     let mut node = Node::new();
+    node.set("RESYNC_INTERVAL", "1h");
     node.start();
     fs::remove_file(node.executable()).unwrap();
     node.wait("the executable", |node| node.executable().exists());
