@@ -109,7 +109,16 @@ fn config(settings: &Settings, namespace: &str) -> Result<Config, AskError> {
     Ok(config)
 }
 
+/// An error and its causes; some errors have theirs in their own words already.
 fn with_causes(error: &AskError) -> String {
     let causes = std::iter::successors(error.source(), |e: &&dyn Error| (*e).source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+    causes
+        .map(ToString::to_string)
+        .fold(error.to_string(), |text, cause| {
+            if text.contains(&cause) {
+                text
+            } else {
+                format!("{text}: {cause}")
+            }
+        })
 }

@@ -104,8 +104,10 @@ fn a_daemonset_that_is_there_means_that_everything_stays() {
             json!({"nodeSelector": {"kubernetes.io/os": "linux"}}),
         ));
         let mut node = node(&server);
+        node.set("LOG_LEVEL", "trace");
         assert!(leave(&mut node, signal) < 5);
         stays(&node);
+        assert!(!node.log().contains(TOKEN), "{}", node.log());
         assert!(node.logged("Our DaemonSet stays") == 1, "{}", node.log());
         assert!(
             server
