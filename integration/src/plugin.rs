@@ -146,6 +146,15 @@ impl Call {
         output
     }
 
+    /// Runs it for a benchmark: nothing but the time is looked at.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be started, or fails.
+    pub fn time(&self) -> anyhow::Result<Duration> {
+        process::time(&mut self.command(), &self.stdin)
+    }
+
     /// Runs it under trace: which programs it started, and killed after
     /// `kill_at` system calls, if given.
     ///

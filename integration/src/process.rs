@@ -5,7 +5,7 @@
 //! all its children.
 
 use std::ffi::OsStr;
-use std::io::{Read, Write};
+use std::io::{Read, Seek, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
@@ -94,6 +94,29 @@ pub fn finish(command: &mut Command, input: &[u8], deadline: Duration) -> Result
         stderr,
         elapsed,
     })
+}
+
+/// Runs `command` to its end with nothing beside it that would take time: input from a file, no
+/// output, no deadline. From spawn to exit.
+///
+/// # Errors
+///
+/// If it cannot be started, or fails.
+pub fn time(command: &mut Command, input: &[u8]) -> Result<Duration> {
+    let mut stdin = tempfile::tempfile()?;
+    stdin.write_all(input)?;
+    stdin.rewind()?;
+    command
+        .stdin(stdin)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let started = Instant::now();
+    let status = command.status()?;
+    let elapsed = started.elapsed();
+    if !status.success() {
+        bail!("{command:?}: {status}");
+    }
+    Ok(elapsed)
 }
 
 /// Starts `command` in a process group of its own, all three streams piped.

@@ -33,5 +33,6 @@ pub use difference::{Difference, difference};
 pub use overrides::Overrides;
 pub use parse::{NatTable, ParseError};
 pub use port::{Port, PortError, PortRange};
+pub use render::render_uninstall;
 pub use rule::{Action, Chain, Condition, Family, PortGroup, Rule};
 pub use ruleset::RuleSet;

@@ -35,6 +35,18 @@ impl RuleSet {
     }
 }
 
+/// The transaction that takes our chains and the jumps to them out of a table that has them as
+/// [`RuleSet::render_install`] left them, whatever their rules. It fails as a whole if the table
+/// has not; so nothing needs to be read first.
+#[must_use]
+pub fn render_uninstall() -> String {
+    let jumps = Chain::OURS.map(Rule::jump_to);
+    let deletions = jumps.map(|jump| format!("-D {} {}", jump.chain, jump.spec()));
+    let flushes = Chain::OURS.map(|chain| format!("-F {chain}"));
+    let removals = Chain::OURS.map(|chain| format!("-X {chain}"));
+    transaction([deletions, flushes, removals].into_iter().flatten())
+}
+
 impl NatTable {
     /// The transaction that takes our chains and every jump to them out; `None` if there is
     /// nothing to take out.
@@ -171,6 +183,12 @@ mod tests {
             -A OUTPUT -m comment --comment "proxy-init/install-proxy-init-output" -j PROXY_INIT_OUTPUT
             COMMIT
         "#]].assert_eq(&rules().render_replace(&found));
+    }
+
+    #[test]
+    fn what_was_installed_is_removed_without_reading_it() {
+        let found = table(&rules().render_install());
+        assert_eq!(super::render_uninstall(), found.render_remove().unwrap());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use proxy_init_rules::{Family, NatTable, RuleSet};
+use proxy_init_rules::{Family, NatTable, RuleSet, render_uninstall};
 
 use super::{Backend, BackendKind, Failure, Installed};
 use crate::exec;
@@ -113,7 +113,13 @@ impl Backend for Iptables {
         NatTable::parse(&printed, family).map_err(|source| Failure::Unreadable { command, source })
     }
 
+    /// One process where the rules are as we set them; else the table is read to see what is
+    /// there.
     fn remove(&self, family: Family) -> Result<bool, Failure> {
+        match self.restore(family, &render_uninstall()) {
+            Err(Failure::Refused { .. }) => {}
+            done => return done.map(|()| true),
+        }
         match self.read(family)?.render_remove() {
             Some(payload) => self.restore(family, &payload).map(|()| true),
             None => Ok(false),
