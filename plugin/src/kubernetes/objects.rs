@@ -91,13 +91,6 @@ pub(super) struct Status {
 #[serde(default)]
 pub(super) struct Identity {
     pub(super) kind: String,
-    pub(super) metadata: Named,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Named {
-    pub(super) name: String,
 }
 
 impl Service {
