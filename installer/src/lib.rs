@@ -15,6 +15,7 @@ pub mod files;
 pub mod kubeconfig;
 pub mod log;
 pub mod plan;
+pub mod preview;
 pub mod reconcile;
 pub mod run;
 pub mod settings;
@@ -44,7 +45,7 @@ pub fn main(command_line: CommandLine) -> ExitCode {
         Command::Run => run::run(settings).map_or_else(|e| refuse(&e.to_string()), exit_code),
         Command::Uninstall => print_removal(&uninstall::uninstall(&settings)),
         Command::Status => print_status(&status::status(&settings)),
-        Command::Plan => match status::plan(&settings) {
+        Command::Plan => match preview::preview(&settings) {
             Ok(plan) => print(&plan, true),
             Err(e) => refuse(&e),
         },

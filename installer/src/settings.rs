@@ -6,6 +6,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 mod resolve;
 
+#[cfg(test)]
+mod tests;
+
 pub use resolve::SettingsError;
 
 /// Keeps linkerd-cni chained behind a node's CNI configuration.
