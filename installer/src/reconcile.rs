@@ -23,8 +23,9 @@ use crate::{
 };
 
 mod configurations;
+mod observe;
 
-pub use configurations::{is_read, observe, plan};
+pub use observe::{is_read, observe, plan};
 
 /// Keeps what has to be remembered between two passes. What should be on the
 /// node is not among it: that is found out anew each time.

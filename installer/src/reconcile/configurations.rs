@@ -1,21 +1,18 @@
 //! The third step: every eligible configuration is chained.
 
 use std::{
-    ffi::{OsStr, OsString},
-    fs,
+    ffi::OsString,
     hash::{DefaultHasher, Hash as _, Hasher as _},
-    path::Path,
     time::{Duration, Instant},
 };
 
 use tracing::{info, warn};
 
-use super::{Pass, Reconciler};
+use super::{Pass, Reconciler, observe};
 use crate::{
-    conflist::{Entry, OUR_TYPE},
+    conflist::Entry,
     files::{self, FileError},
-    plan::{self, Change, Executables, Files, Finding, Plan},
-    settings::Settings,
+    plan::{self, Change, Finding, Plan},
     snapshot::Snapshot,
 };
 
@@ -24,37 +21,6 @@ use crate::{
 const ROUNDS: usize = 10;
 const LATER: Duration = Duration::from_millis(100);
 
-/// Whether a pass reads a file of this name.
-#[must_use]
-pub fn is_read(name: &OsStr) -> bool {
-    plan::is_configuration(name) || plan::is_original(name)
-}
-
-/// What is in the configuration directory, and what is to be done about it.
-///
-/// # Errors
-///
-/// A directory that cannot be listed.
-pub fn observe(settings: &Settings, entry: &Entry) -> Result<(Snapshot, Plan), FileError> {
-    let snapshot = read(settings)?;
-    let plan = plan(settings, entry, &snapshot.files)?;
-    Ok((snapshot, plan))
-}
-
-/// What is to be done about these files.
-///
-/// # Errors
-///
-/// The directory of executables cannot be listed.
-pub fn plan(settings: &Settings, entry: &Entry, files: &Files) -> Result<Plan, FileError> {
-    let executables = if settings.verify_bin_dir {
-        Some(executables(settings)?)
-    } else {
-        None
-    };
-    Ok(plan::chaining(files, entry, executables.as_ref()))
-}
-
 pub(super) fn chain(
     this: &mut Reconciler,
     entry: &Entry,
@@ -62,7 +28,7 @@ pub(super) fn chain(
     pass: &mut Pass,
 ) -> Result<(), FileError> {
     for _ in 0..ROUNDS {
-        let (snapshot, plan) = observe(&this.settings, entry)?;
+        let (snapshot, plan) = observe::observe(&this.settings, entry)?;
         match carry_out(this, &snapshot, &plan, renewed, pass) {
             Done::Nothing => {
                 report(this, &snapshot, &plan);
@@ -158,7 +124,7 @@ fn confirm(this: &mut Reconciler, change: &Change) {
         Change::Delete { .. } => this.actions.say(&format!("Removed {}", path.display())),
     }
     if this.fights.wrote(change.subject(), Instant::now()) {
-        let hint = if cilium_renames(&dir) {
+        let hint = if observe::cilium_renames(&dir) {
             "; a *.cilium_bak with our entry lies beside it: set cni.exclusive=false in Cilium's values"
         } else {
             ""
@@ -197,40 +163,4 @@ fn report(this: &mut Reconciler, snapshot: &Snapshot, plan: &Plan) {
     if plan.chained == 0 && this.said.is_new("none", String::new()) {
         info!("No active CNI configuration files found");
     }
-}
-
-fn cilium_renames(dir: &Path) -> bool {
-    let is_bak = |name: &OsStr| name.to_string_lossy().ends_with(".cilium_bak");
-    Snapshot::read(dir, dir, is_bak).is_ok_and(|snapshot| {
-        snapshot
-            .files
-            .values()
-            .filter_map(plan::Found::text)
-            .any(|text| String::from_utf8_lossy(text).contains(OUR_TYPE))
-    })
-}
-
-fn read(settings: &Settings) -> Result<Snapshot, FileError> {
-    let dir = &settings.net_dir;
-    Snapshot::read(dir, &settings.prefix, is_read).map_err(|source| FileError::Io {
-        doing: "listing",
-        path: dir.clone(),
-        source,
-    })
-}
-
-fn executables(settings: &Settings) -> Result<Executables, FileError> {
-    let dir = &settings.bin_dir;
-    let entries = fs::read_dir(dir).map_err(|source| FileError::Io {
-        doing: "listing",
-        path: dir.clone(),
-        source,
-    })?;
-    Ok(Executables {
-        dir: dir.display().to_string(),
-        names: entries
-            .flatten()
-            .map(|e| e.file_name().to_string_lossy().into_owned())
-            .collect(),
-    })
 }
