@@ -53,7 +53,7 @@ fn a_rotated_token_reaches_the_kubeconfig_and_nothing_else() {
             fs::read_to_string(node.kubeconfig())
                 .is_ok_and(|text| text.contains(&format!("    token: {token}\n")))
         });
-        assert!(started.elapsed().as_secs() < 2, "{:?}", started.elapsed());
+        assert!(started.elapsed().as_secs() < 10, "{:?}", started.elapsed());
     }
     over.store(true, Ordering::Relaxed);
     reader.join().unwrap();
