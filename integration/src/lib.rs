@@ -16,6 +16,7 @@ pub mod fake;
 pub mod fixtures;
 pub mod kubeconfig;
 pub mod netns;
+pub mod node;
 pub mod plugin;
 pub mod process;
 pub mod rules;

@@ -10,7 +10,7 @@ use crate::{
     firewall::{Applied, Order, apply},
     kubernetes::Cluster,
     netns::Namespace,
-    record::{Decision, Phases, Record, Records},
+    record::{DIRECTORY, Decision, Phases, Record, Records},
     resolve::{Resolution, resolve},
 };
 
@@ -112,7 +112,7 @@ fn conclude(
         .unwrap_or_default();
     let record = Record::new(attachment, &config.network, decision, now, phases);
     if let Err(error) = records.write(&record) {
-        tracing::warn!(%error, "The record of this attachment could not be written");
+        tracing::warn!(%error, directory = DIRECTORY, "The record of this attachment could not be written");
     }
 }
 

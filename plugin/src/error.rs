@@ -15,7 +15,8 @@ impl From<NetnsError> for Error {
             }
             NetnsError::System { .. } => Code::Io,
         };
-        Self::from_source(code, &error)
+        Self::new(code, format!("CNI_NETNS: {error}"))
+            .with_details(crate::cni::chain_of_causes(&error))
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
 
 use nix::{
     errno::Errno,
-    fcntl::{Flock, FlockArg},
+    fcntl::{FcntlArg, FdFlag, Flock, FlockArg, fcntl},
     sched::{CloneFlags, setns},
     sys::statfs::{NSFS_MAGIC, fstatfs},
 };
@@ -135,7 +135,11 @@ impl Namespace {
                 source,
             })?;
             match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-                Ok(lock) => return Ok(Lock(lock)),
+                Ok(lock) => {
+                    outlives_us(&lock)
+                        .map_err(|errno| self.system("cannot be locked", errno.into()))?;
+                    return Ok(Lock(lock));
+                }
                 Err((_, Errno::EWOULDBLOCK)) if started.elapsed() < LOCK_WAIT => {
                     std::thread::sleep(pause);
                     pause = (pause * 2).min(Duration::from_millis(50));
@@ -218,4 +222,10 @@ impl Identity {
 /// The kernel does not tell.
 pub(crate) fn own() -> io::Result<Identity> {
     fs::metadata(OWN).map(|metadata| Identity::of(&metadata))
+}
+
+/// Lets what we start hold the lock as well: if we are killed, a program that goes on without us
+/// must not change the rules after the next run has left.
+fn outlives_us(lock: &Flock<File>) -> nix::Result<()> {
+    fcntl(&**lock, FcntlArg::F_SETFD(FdFlag::empty())).map(|_| ())
 }

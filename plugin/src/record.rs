@@ -213,6 +213,8 @@ fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
         .truncate(true)
         .mode(0o600)
         .open(path)?;
+    // Whatever the umask says, or whoever left it there.
+    file.set_permissions(fs::Permissions::from_mode(0o600))?;
     file.write_all(content)
 }
 

@@ -5,6 +5,7 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use linkerd_cni_integration::api_server::{ApiServer, Fault, TOKEN};
+use linkerd_cni_integration::fixtures;
 use linkerd_cni_integration::kubeconfig::{self, Contents};
 use linkerd_cni_integration::plugin::Output;
 use linkerd_cni_integration::rules;
@@ -121,7 +122,7 @@ fn a_pod_that_the_servers_cache_does_not_have_yet_is_found_by_a_full_read() {
 
 #[test]
 fn what_answers_in_html_or_other_json_is_no_api_server() {
-    for status in [200, 404, 502] {
+    for status in [200, 401, 403, 404, 502] {
         fails_on(
             Fault::Html(status),
             11,
@@ -129,12 +130,15 @@ fn what_answers_in_html_or_other_json_is_no_api_server() {
         );
     }
     for text in [
-        "[]",
-        "{}",
-        r#"{"kind":"Node","apiVersion":"v1","metadata":{}}"#,
-        "\"pod\"",
+        "[]".to_owned(),
+        "{}".to_owned(),
+        "\"pod\"".to_owned(),
+        "null".to_owned(),
+        r#"{"error":"sign in"}"#.to_owned(),
+        r#"{"kind":"Node","apiVersion":"v1","metadata":{"name":"web-meshed"}}"#.to_owned(),
+        r#"{"kind":"Status","status":"Success"}"#.to_owned(),
     ] {
-        fails_on(Fault::Json(text.to_owned()), 11, &["https://127.0.0.1:"]);
+        fails_on(Fault::Json(text), 11, &["did not come from the API server"]);
     }
 }
 
@@ -249,7 +253,7 @@ fn a_kubeconfig_with_a_bracketed_ipv4_address_works() {
 fn the_bracketed_kubeconfig_of_earlier_versions_is_understood() {
     // Nobody answers there; that it was understood shows in the URL.
     let stage = Stage::new("meshed");
-    let text = linkerd_cni_integration::fixtures::text("linkerd/kubeconfig-bracketed-ipv4.yaml");
+    let text = fixtures::text("linkerd/kubeconfig-bracketed-ipv4.yaml");
     let text = text.replace("[10.96.0.1]:443", "[127.0.0.1]:9").replace(
         "certificate-authority-data: Q0E=",
         "insecure-skip-tls-verify: true",

@@ -90,15 +90,15 @@ fn a_configuration_without_linkerd_is_refused() {
 #[test]
 fn a_meshed_cluster_without_kubeconfig_key_is_named() {
     let stage = Stage::new("meshed");
-    for kubernetes in [
-        json!({}),
-        json!({"kubeconfig": ""}),
-        json!({"kubeconfig": 7}),
+    for (kubernetes, key) in [
+        (json!({}), "kubernetes.kubeconfig"),
+        (json!({"kubeconfig": ""}), "kubernetes.kubeconfig"),
+        (json!({"kubeconfig": 7}), "kubernetes"),
+        (json!("kubeconfig"), "kubernetes"),
     ] {
         let mut config = stage.config.clone();
         config["kubernetes"] = kubernetes;
-        let output = stage.add().config(&config).fail(7);
-        output.says(&["kubernetes.kubeconfig"]);
+        stage.add().config(&config).fail(7).says(&[key]);
     }
 }
 

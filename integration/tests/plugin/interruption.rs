@@ -1,5 +1,9 @@
 //! ADD is killed at some point, and then comes again.
 
+use std::thread;
+use std::time::Duration;
+
+use linkerd_cni_integration::fake::Fakes;
 use linkerd_cni_integration::netns::Netns;
 use linkerd_cni_integration::rules;
 use linkerd_cni_integration::stage::Stage;
@@ -51,4 +55,41 @@ fn step(calls: u64) -> usize {
     let every = std::env::var_os("LINKERD_CNI_TEST_EVERY_CALL").is_some();
     let step = if every { 1 } else { calls / POINTS };
     usize::try_from(step.max(1)).expect("a small number")
+}
+
+#[test]
+fn a_child_that_outlives_a_killed_add_is_waited_for_by_the_next_add() {
+    let stage = interrupted();
+    stage.add().succeed();
+    let at_once = rules::everything(&stage.netns);
+    thread::sleep(SLOW);
+    assert_eq!(at_once, rules::everything(&stage.netns));
+    let fresh = Stage::new("annotated");
+    fresh.add().succeed();
+    assert_eq!(at_once, rules::everything(&fresh.netns));
+}
+
+#[test]
+fn a_child_that_outlives_a_killed_add_is_waited_for_by_del() {
+    let stage = interrupted();
+    stage.del().succeed();
+    thread::sleep(SLOW);
+    assert_eq!(rules::effective(&stage.netns), Vec::<String>::new());
+}
+
+/// How long the slow program takes.
+const SLOW: Duration = Duration::from_millis(1500);
+
+/// ADD was killed, and the program that it had started is still about to work.
+fn interrupted() -> Stage {
+    let stage = Stage::new("annotated");
+    let slow = "sleep 1.5; exec /usr/sbin/iptables-nft-restore \"$@\"";
+    let fakes = Fakes::new();
+    fakes.script("iptables-nft-restore", slow);
+    let add = stage.add().env("PATH", fakes.first_on_path());
+    let killed = add
+        .through(["/usr/bin/timeout", "--foreground", "-s", "KILL", "0.5"])
+        .run();
+    assert_eq!(killed.exit, Some(137), "{killed:#?}");
+    stage
 }

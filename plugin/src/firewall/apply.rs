@@ -1,5 +1,7 @@
 //! Both families or none, with the first backend that works.
 
+use std::fmt;
+
 use proxy_init_rules::{Config, Family, IptablesMode, RuleSet};
 
 use super::{Backend, BackendKind, Failure, Installed, choice};
@@ -41,7 +43,11 @@ pub enum ApplyError {
     #[error("the rules could not be applied in time: {0}")]
     Locked(Box<Failure>),
     /// No backend works in this namespace.
-    #[error("the redirect rules could not be applied, the pod must not start without them: {}", summary(.0))]
+    #[error(
+        "the redirect rules could not be applied and the pod must not start without them: no \
+         iptables program works in its namespace; tried {}, see details",
+        tried(.0)
+    )]
     NoBackend(Vec<Attempt>),
 }
 
@@ -156,20 +162,9 @@ fn fallback(mode: IptablesMode, used: BackendKind, attempts: &[Attempt]) -> Opti
     ))
 }
 
-fn summary(attempts: &[Attempt]) -> String {
-    let lines = attempts.iter().map(
-        |Attempt {
-             backend,
-             failure,
-             left_behind,
-         }| {
-            let left = left_behind
-                .as_ref()
-                .map(|failure| format!("; the IPv4 rules could not be taken back: {failure}"));
-            format!("{backend}: {failure}{}", left.unwrap_or_default())
-        },
-    );
-    lines.collect::<Vec<_>>().join("; ")
+fn tried(attempts: &[Attempt]) -> String {
+    let kinds = attempts.iter().map(|attempt| attempt.backend.to_string());
+    kinds.collect::<Vec<_>>().join(", ")
 }
 
 impl ApplyError {
@@ -179,11 +174,19 @@ impl ApplyError {
         match self {
             Self::Locked(failure) => in_words(&**failure),
             Self::NoBackend(attempts) => {
-                let lines = attempts
-                    .iter()
-                    .map(|attempt| format!("{}: {}", attempt.backend, in_words(&*attempt.failure)));
+                let lines = attempts.iter().map(ToString::to_string);
                 lines.collect::<Vec<_>>().join("\n")
             }
+        }
+    }
+}
+
+impl fmt::Display for Attempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.backend, in_words(&*self.failure))?;
+        match &self.left_behind {
+            Some(failure) => write!(f, "; the IPv4 rules could not be taken back: {failure}"),
+            None => Ok(()),
         }
     }
 }

@@ -146,14 +146,19 @@ impl Backend for Iptables {
     }
 }
 
-/// The kernel module that is likely missing, from what the program said.
+/// What is likely the reason, from what the program said: mostly a missing kernel module.
 fn hint(kind: BackendKind, family: Family, stderr: &str) -> String {
     let nat = match family {
         Family::Ipv4 => "iptable_nat",
         Family::Ipv6 => "ip6table_nat",
     };
     let has = |texts: &[&str]| texts.iter().any(|text| stderr.contains(text));
-    let modules = if has(&[
+    let likely = if has(&["(Invalid argument)"]) {
+        // xt_owner takes rules only from inside the user namespace that owns the network namespace.
+        "does the pod have a user namespace of its own (hostUsers: false)? The kernel takes no \
+         rules about owners from outside of it"
+            .to_owned()
+    } else if has(&[
         "Table does not exist",
         "can't initialize",
         "do you need to insmod",
@@ -182,5 +187,5 @@ fn hint(kind: BackendKind, family: Family, stderr: &str) -> String {
     } else {
         return String::new();
     };
-    format!(" ({modules})")
+    format!(" ({likely})")
 }

@@ -65,6 +65,17 @@ enum Freshness {
     Latest,
 }
 
+// === impl Freshness ===
+
+impl Freshness {
+    fn path(self, question: Question<'_>) -> String {
+        match self {
+            Self::Cached => format!("{}?resourceVersion=0", question.path),
+            Self::Latest => question.path.to_owned(),
+        }
+    }
+}
+
 // === impl ApiServer ===
 
 impl ApiServer {
@@ -127,22 +138,13 @@ impl ApiServer {
         let asked = Instant::now();
         let mut pause = PAUSE;
         for attempts in 1.. {
-            let left = budget.saturating_sub(started.elapsed());
-            let query = match freshness {
-                Freshness::Cached => "?resourceVersion=0",
-                Freshness::Latest => "",
+            let deadline = budget.saturating_sub(started.elapsed()).min(REQUEST);
+            let trouble = match self.attempt(question, freshness, deadline)? {
+                Ok(object) => return Ok(object),
+                Err(trouble) => trouble,
             };
-            self.requests += 1;
             let connection = self.connection()?;
-            let url = format!("{}{}{query}", connection.server, question.path);
-            let trouble =
-                match connection.once(&format!("{}{query}", question.path), left.min(REQUEST)) {
-                    Ok(answer) => match answer.read() {
-                        Ok(object) => return Ok(object),
-                        Err(trouble) => trouble,
-                    },
-                    Err(trouble) => trouble,
-                };
+            let url = format!("{}{}", connection.server, freshness.path(question));
             let left = budget.saturating_sub(started.elapsed());
             if !trouble.is_transient() || left <= pause {
                 let token = connection.token.as_deref();
@@ -153,6 +155,19 @@ impl ApiServer {
             pause *= 2;
         }
         unreachable!("the loop ends with an answer or the budget")
+    }
+
+    /// Asks once.
+    fn attempt<T: DeserializeOwned>(
+        &mut self,
+        question: Question<'_>,
+        freshness: Freshness,
+        deadline: Duration,
+    ) -> Result<Result<T, Trouble>, ApiError> {
+        let connection = self.connection()?;
+        let answer = connection.once(&freshness.path(question), deadline);
+        self.requests += 1;
+        Ok(answer.and_then(|answer| answer.read(question.kind)))
     }
 
     fn connection(&mut self) -> Result<&mut Connection, ApiError> {

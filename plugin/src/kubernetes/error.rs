@@ -81,6 +81,7 @@ impl ApiError {
     pub fn code(&self) -> Code {
         match self {
             Self::Unauthorized { .. } | Self::Forbidden { .. } => Code::Refused,
+            Self::Kubeconfig(KubeconfigError::Unnamed) => Code::InvalidConfig,
             _ => Code::TryAgainLater,
         }
     }

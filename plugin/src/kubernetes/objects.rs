@@ -86,6 +86,13 @@ pub(super) struct Status {
     pub(super) message: String,
 }
 
+/// What every object says of itself.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Identity {
+    pub(super) kind: String,
+}
+
 impl Service {
     /// Its ports and numeric target ports.
     pub(super) fn ports(&self) -> Vec<PortRange> {

@@ -1,5 +1,4 @@
-//! The installer on the demo's node: the real process, or, where it is asked
-//! for, its work done by hand.
+//! The installer on the demo's node: the real process.
 
 use std::fs;
 use std::process::Child;
@@ -8,27 +7,21 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use linkerd_cni_integration::api_server::{ApiServer, TOKEN};
-use linkerd_cni_integration::chain::conflist_with;
-use linkerd_cni_integration::kubeconfig::{self, Contents};
 use linkerd_cni_integration::process::{self, Pipes};
 use linkerd_cni_integration::{binaries, fixtures};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-use crate::node::{Node, drop_in};
+use crate::node::Node;
 
 /// How long the installer may take for anything.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-const KUBECONFIG: &str = "ZZZ-linkerd-cni-kubeconfig";
-
-/// Whoever keeps the node chained.
-pub(crate) enum Installer {
-    /// The process, and what it says.
-    Process(Child, Pipes),
-    /// Nobody; the demo does it (`LINKERD_CNI_DEMO_BY_HAND=1`).
-    ByHand,
+/// The process that keeps the node chained, and what it says.
+pub(crate) struct Installer {
+    process: Child,
+    pipes: Pipes,
 }
 
 // === impl Installer ===
@@ -36,9 +29,6 @@ pub(crate) enum Installer {
 impl Installer {
     /// Starts it; it then waits for a configuration to chain itself to.
     pub(crate) fn start(node: &Node, api: &ApiServer) -> Result<Self> {
-        if std::env::var_os("LINKERD_CNI_DEMO_BY_HAND").is_some() {
-            return Ok(Self::ByHand);
-        }
         let account = node.root().join("serviceaccount");
         fs::create_dir(&account)?;
         fs::write(account.join("token"), TOKEN)?;
@@ -59,30 +49,17 @@ impl Installer {
             .env("KUBERNETES_SERVICE_HOST", api.address().ip().to_string())
             .env("KUBERNETES_SERVICE_PORT", api.address().port().to_string())
             .env("KUBERNETES_NODE_NAME", "node-7");
-        let mut child = process::spawn(&mut command)?;
-        let pipes = Pipes::of(&mut child, b"");
+        let mut process = process::spawn(&mut command)?;
+        let pipes = Pipes::of(&mut process, b"");
         thread::sleep(Duration::from_millis(300));
-        if let Some(status) = child.try_wait()? {
+        if let Some(status) = process.try_wait()? {
             bail!("the installer ended by itself ({status}): {}", log(pipes));
         }
-        Ok(Self::Process(child, pipes))
-    }
-
-    /// What to say about it.
-    pub(crate) fn introduction(&self) -> &'static str {
-        match self {
-            Self::Process(..) => {
-                "The installer is running, and waits: there is nothing to chain to."
-            }
-            Self::ByHand => "No installer: the demo itself will write what it would write.",
-        }
+        Ok(Self { process, pipes })
     }
 
     /// Waits until the node's configuration ends with our entry; returns it.
-    pub(crate) fn chained(&self, node: &Node, api: &ApiServer) -> Result<Value> {
-        if matches!(self, Self::ByHand) {
-            by_hand(node, api)?;
-        }
+    pub(crate) fn chained(&self, node: &Node) -> Result<Value> {
         wait_for("the installer to chain itself", || {
             let text = fs::read_to_string(node.conflist())?;
             let conflist: Value = serde_json::from_str(&text)?;
@@ -94,39 +71,22 @@ impl Installer {
 
     /// Has it leave the node. Its DaemonSet is gone: it takes everything along.
     /// Returns its log.
-    pub(crate) fn leave(self, node: &Node) -> Result<String> {
-        let Self::Process(mut child, pipes) = self else {
-            drop_in(&node.conflist(), crate::node::NETWORK)?;
-            fs::remove_file(node.net_dir().join(KUBECONFIG))?;
-            fs::remove_file(node.bin_dir().join("linkerd-cni"))?;
-            return Ok(String::new());
-        };
-        kill(Pid::from_raw(i32::try_from(child.id())?), Signal::SIGTERM)?;
-        let status = wait_for("the installer to leave", || Ok(child.try_wait()?))?;
+    pub(crate) fn leave(mut self) -> Result<String> {
+        kill(
+            Pid::from_raw(i32::try_from(self.process.id())?),
+            Signal::SIGTERM,
+        )?;
+        let status = wait_for("the installer to leave", || Ok(self.process.try_wait()?))?;
         if !status.success() {
-            bail!("the installer left with {status}: {}", log(pipes));
+            bail!("the installer left with {status}: {}", log(self.pipes));
         }
-        Ok(log(pipes))
+        Ok(log(self.pipes))
     }
 }
 
 fn log(pipes: Pipes) -> String {
     let (stdout, stderr) = pipes.collect(PATIENCE);
     String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned()
-}
-
-/// Executable, kubeconfig, configuration: in the installer's own order.
-fn by_hand(node: &Node, api: &ApiServer) -> Result<()> {
-    fs::copy(
-        node.image().join("linkerd-cni"),
-        node.bin_dir().join("linkerd-cni"),
-    )?;
-    let kubeconfig = node.net_dir().join(KUBECONFIG);
-    kubeconfig::replace(&kubeconfig, &Contents::of(api).yaml());
-    let ours = fixtures::template("template-chart", &kubeconfig);
-    let theirs = serde_json::from_str(&fs::read_to_string(node.conflist())?)?;
-    let chained = serde_json::to_string_pretty(&conflist_with(&theirs, &ours))?;
-    drop_in(&node.conflist(), &chained)
 }
 
 fn wait_for<T>(what: &str, mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {

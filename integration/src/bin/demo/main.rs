@@ -44,7 +44,7 @@ fn tell(narrator: &mut Narrator) -> Result<()> {
         api.put(fixtures::pod(object));
     }
     let installer = Installer::start(&node, &api)?;
-    narrator.say(installer.introduction());
+    narrator.say("The installer is running, and waits: there is nothing to chain to.");
     let waiting = !node.conflist().exists() && no_configuration(&node)?;
     narrator.verify(
         "no CNI configuration, so no pod is scheduled here yet",
@@ -54,7 +54,7 @@ fn tell(narrator: &mut Narrator) -> Result<()> {
     narrator.chapter("Another plugin drops its configuration");
     drop_in(&node.conflist(), NETWORK)?;
     narrator.say("10-demo.conflist: the real bridge and host-local plugins.");
-    let conflist = installer.chained(&node, &api)?;
+    let conflist = installer.chained(&node)?;
     narrator.verify("linkerd-cni is now the last plugin of the list", true)?;
     narrator.show(&serde_json::to_string_pretty(ours(&conflist)?)?);
 
@@ -66,7 +66,7 @@ fn tell(narrator: &mut Narrator) -> Result<()> {
 
     narrator.chapter("Uninstall");
     narrator.say("The installer is told to end, and its DaemonSet is gone. All it said:");
-    let log = installer.leave(&node)?;
+    let log = installer.leave()?;
     narrator.show(&log);
     narrator.verify("the token is not in its log", !log.contains(TOKEN))?;
     let with_theirs = node.snapshot()?;

@@ -7,7 +7,7 @@ use http_body_util::{BodyExt as _, Limited};
 use kube::{Client, client::Body};
 use serde::de::DeserializeOwned;
 
-use crate::kubernetes::objects::Status;
+use crate::kubernetes::objects::{Identity, Status};
 
 /// No pod object is larger: the API server's store takes 1.5 MiB.
 const MOST_BYTES: usize = 4 << 20;
@@ -15,7 +15,7 @@ const MOST_BYTES: usize = 4 << 20;
 /// An answer that came in whole.
 pub(super) struct Answer {
     status: u16,
-    is_json: bool,
+    is_html: bool,
     body: Vec<u8>,
 }
 
@@ -48,7 +48,7 @@ impl Answer {
         let response = client.send(request).await.map_err(|error| broken(&error))?;
         let content_type = response.headers().get(CONTENT_TYPE);
         let content_type = content_type.and_then(|value| value.to_str().ok());
-        let is_json = content_type.is_none_or(|kind| kind.contains("json"));
+        let is_html = content_type.is_some_and(|kind| kind.contains("html"));
         let status = response.status().as_u16();
         let body = Limited::new(response.into_body(), MOST_BYTES)
             .collect()
@@ -57,26 +57,43 @@ impl Answer {
         let body = body.to_bytes().into();
         Ok(Self {
             status,
-            is_json,
+            is_html,
             body,
         })
     }
 
-    pub(super) fn read<T: DeserializeOwned>(self) -> Result<T, Trouble> {
+    /// The object, if it is of the kind that was asked for: whatever else answers with JSON must
+    /// not pass for a pod that has no proxy.
+    pub(super) fn read<T: DeserializeOwned>(self, kind: &str) -> Result<T, Trouble> {
         match self.status {
-            200 if !self.is_json => Err(Trouble::NotApiServer("it is not JSON".to_owned())),
-            200 => serde_json::from_slice(&self.body).map_err(|error| {
-                if error.is_eof() {
-                    Trouble::Truncated(error.to_string())
-                } else {
-                    Trouble::NotApiServer(error.to_string())
+            200 if self.is_html => Err(Trouble::NotApiServer("a page in HTML".to_owned())),
+            200 => {
+                let identity: Identity = self.parse()?;
+                if !identity.kind.eq_ignore_ascii_case(kind) {
+                    return Err(Trouble::NotApiServer(format!("it is not a {kind}")));
                 }
-            }),
+                self.parse()
+            }
+            // Each of these would be a verdict on our token or our pod, and an error page of a
+            // proxy is none.
+            status @ (401 | 403 | 404) if self.is_html => Err(Trouble::NotApiServer(format!(
+                "a page with status {status}"
+            ))),
             status => Err(Trouble::Status {
                 status,
                 message: self.message(),
             }),
         }
+    }
+
+    fn parse<T: DeserializeOwned>(&self) -> Result<T, Trouble> {
+        serde_json::from_slice(&self.body).map_err(|error| {
+            if error.is_eof() {
+                Trouble::Truncated(error.to_string())
+            } else {
+                Trouble::NotApiServer(error.to_string())
+            }
+        })
     }
 
     fn message(&self) -> String {

@@ -1,0 +1,124 @@
+//! The one question to the API server: does our DaemonSet stay on this node?
+//!
+//! Asked only on leaving. The runtime and the TLS stack are made then and not
+//! before, so that they cost nothing while the node is idle.
+
+use std::{error::Error, time::Duration};
+
+use k8s_openapi::api::{apps::v1::DaemonSet, core::v1::Node};
+use kube::{Api, Client, Config, config::AuthInfo};
+
+use crate::{desired, kubeconfig, settings::Settings};
+
+mod placement;
+
+pub use placement::is_meant;
+
+/// How long the answer may take (installer.md 5).
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// What the API server says.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Answer {
+    /// It stays, and so will the next pod of it here.
+    #[error("Our DaemonSet stays: this is an upgrade, a restart or a reboot.")]
+    Stays,
+    /// It has a deletion timestamp.
+    #[error("Our DaemonSet is being deleted.")]
+    BeingDeleted,
+    /// 404.
+    #[error("Our DaemonSet is gone.")]
+    Gone,
+    /// Node selector, affinity or taints keep it off this node.
+    #[error("Our DaemonSet is no longer meant for this node.")]
+    NotMeant,
+    /// 401 or 403.
+    #[error("The API server refuses us ({0}): our rights are gone with the release.")]
+    Refused(u16),
+    /// No answer, or one that says nothing about us.
+    #[error("The API server cannot be asked for our DaemonSet: {0}")]
+    Unknown(String),
+}
+
+#[derive(Debug, thiserror::Error)]
+enum AskError {
+    #[error(transparent)]
+    Missing(#[from] kubeconfig::Missing),
+    #[error(transparent)]
+    Url(#[from] http::uri::InvalidUri),
+    #[error(transparent)]
+    Kube(#[from] kube::Error),
+}
+
+/// Asks for our DaemonSet, for three seconds at most.
+#[must_use]
+pub fn ask(settings: &Settings) -> Answer {
+    let runtime = match tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(e) => return Answer::Unknown(e.to_string()),
+    };
+    let answer =
+        runtime.block_on(async { tokio::time::timeout(PATIENCE, question(settings)).await });
+    // A name that is still being looked up would block an orderly shutdown.
+    runtime.shutdown_background();
+    match answer {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(e)) => Answer::Unknown(with_causes(&e)),
+        Err(_) => Answer::Unknown(format!("no answer within {} s", PATIENCE.as_secs())),
+    }
+}
+
+async fn question(settings: &Settings) -> Result<Answer, AskError> {
+    let namespace = desired::namespace(settings)?;
+    let client = Client::try_from(config(settings, &namespace)?)?;
+    let daemonsets = Api::<DaemonSet>::namespaced(client.clone(), &namespace);
+    let daemonset = match daemonsets.get(&settings.daemonset).await {
+        Ok(daemonset) => daemonset,
+        Err(kube::Error::Api(status)) if status.code == 404 => return Ok(Answer::Gone),
+        Err(kube::Error::Api(status)) if matches!(status.code, 401 | 403) => {
+            return Ok(Answer::Refused(status.code));
+        }
+        Err(e) => return Err(e.into()),
+    };
+    if daemonset.metadata.deletion_timestamp.is_some() {
+        return Ok(Answer::BeingDeleted);
+    }
+    // A node that cannot be read is one that the DaemonSet is meant for.
+    match Api::<Node>::all(client).get(&settings.node_name).await {
+        Ok(node) if !is_meant(&daemonset, &node) => Ok(Answer::NotMeant),
+        _ => Ok(Answer::Stays),
+    }
+}
+
+fn config(settings: &Settings, namespace: &str) -> Result<Config, AskError> {
+    let server = &settings.api_server;
+    let mut config = Config::new(kubeconfig::url(server)?.parse::<http::Uri>()?);
+    namespace.clone_into(&mut config.default_namespace);
+    config.accept_invalid_certs = server.skip_verify;
+    config.connect_timeout = Some(PATIENCE);
+    config.auth_info = AuthInfo {
+        token: Some(desired::token(settings)?.into()),
+        ..AuthInfo::default()
+    };
+    config.root_cert_file = (!server.skip_verify).then(|| server.ca_file.clone());
+    // The answer is needed now or not at all.
+    config.default_retry = false;
+    Ok(config)
+}
+
+/// An error and its causes; some errors have theirs in their own words already.
+fn with_causes(error: &AskError) -> String {
+    let causes = std::iter::successors(error.source(), |e: &&dyn Error| (*e).source());
+    causes
+        .map(ToString::to_string)
+        .fold(error.to_string(), |text, cause| {
+            if text.contains(&cause) {
+                text
+            } else {
+                format!("{text}: {cause}")
+            }
+        })
+}

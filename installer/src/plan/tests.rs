@@ -1,0 +1,287 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::conflist::{self, Entry, Tree, is_chained};
+
+fn entry() -> Entry {
+    Entry::new(
+        Tree::parse(r#"{"type":"linkerd-cni","linkerd":{}}"#)
+            .unwrap()
+            .unwrap(),
+    )
+}
+
+fn files(all: &[(&str, &str)]) -> Files {
+    all.iter()
+        .map(|(name, text)| (name.into(), Found::Text(text.as_bytes().to_vec())))
+        .collect()
+}
+
+fn settle(files: &mut Files, plan: impl Fn(&Files) -> Plan) {
+    for _ in 0..7 {
+        let plan = plan(files);
+        if plan.changes.is_empty() {
+            return;
+        }
+        plan.changes
+            .iter()
+            .for_each(|change| change.apply_to(files));
+    }
+    panic!("does not settle: {files:?}");
+}
+
+fn chain_all(files: &mut Files) {
+    settle(files, |files| chaining(files, &entry(), None));
+}
+
+const LIST: &str = r#"{"name":"n","plugins":[{"type":"a"}]}"#;
+const SINGLE: &str = r#"{"name":"s","cniVersion":"0.4.0","type":"a"}"#;
+const OTHER: &str = r#"{"name":"s","cniVersion":"0.4.0","type":"a","mtu":9000}"#;
+
+#[test]
+fn a_single_configuration_becomes_a_list_and_comes_back() {
+    let before = files(&[
+        ("00-a.conf", SINGLE),
+        ("10-b.json", SINGLE),
+        ("20-c.conflist", LIST),
+    ]);
+    let mut node = before.clone();
+    chain_all(&mut node);
+    let names: Vec<_> = node.keys().map(|n| n.to_str().unwrap()).collect();
+    assert_eq!(
+        names,
+        [
+            "00-a.conf.linkerd-cni-original",
+            "00-a.conflist",
+            "10-b.conflist",
+            "10-b.json.linkerd-cni-original",
+            "20-c.conflist"
+        ]
+    );
+    settle(&mut node, removal);
+    assert_eq!(node, before);
+}
+
+#[test]
+fn a_conversion_that_was_cut_short_is_completed() {
+    let mut node = files(&[("a.conf", SINGLE)]);
+    for _ in 0..2 {
+        chaining(&node, &entry(), None).changes[0].apply_to(&mut node);
+    }
+    assert!(node.contains_key(OsStr::new("a.conf")));
+    let mut undone = node.clone();
+    settle(&mut undone, removal);
+    assert_eq!(undone, files(&[("a.conf", SINGLE)]));
+    chain_all(&mut node);
+    assert!(!node.contains_key(OsStr::new("a.conf")));
+    settle(&mut node, removal);
+    assert_eq!(node, files(&[("a.conf", SINGLE)]));
+}
+
+#[test]
+fn a_converted_file_that_its_agent_writes_again_is_converted_again() {
+    let mut node = files(&[("a.conf", SINGLE)]);
+    chain_all(&mut node);
+    node.extend(files(&[("a.conf", OTHER)]));
+    chain_all(&mut node);
+    assert!(!node.contains_key(OsStr::new("a.conf")));
+    settle(&mut node, removal);
+    assert_eq!(node, files(&[("a.conf", OTHER)]));
+}
+
+#[test]
+fn a_file_that_its_agent_writes_again_amid_a_conversion_is_converted_again() {
+    for step in 1..=4 {
+        let mut node = files(&[("a.conf", SINGLE)]);
+        for _ in 0..step {
+            let plan = chaining(&node, &entry(), None);
+            plan.changes
+                .iter()
+                .for_each(|change| change.apply_to(&mut node));
+        }
+        node.extend(files(&[("a.conf", OTHER)]));
+        let mut undone = node.clone();
+        settle(&mut undone, removal);
+        assert_eq!(undone, files(&[("a.conf", OTHER)]), "step {step}");
+        chain_all(&mut node);
+        assert!(!node.contains_key(OsStr::new("a.conf")), "step {step}");
+        settle(&mut node, removal);
+        assert_eq!(node, files(&[("a.conf", OTHER)]), "step {step}");
+    }
+}
+
+#[test]
+fn a_list_that_is_beside_a_single_configuration_is_the_only_one_chained() {
+    let mut node = files(&[("a.conf", SINGLE), ("a.conflist", LIST)]);
+    let same = format!(r#"{{"name":"s","cniVersion":"0.4.0","plugins":[{SINGLE}]}}"#);
+    node.extend(files(&[("b.conf", SINGLE), ("b.conflist", &same)]));
+    chain_all(&mut node);
+    assert_eq!(text(&node, OsStr::new("a.conf")), Some(SINGLE.as_bytes()));
+    assert_eq!(text(&node, OsStr::new("b.conf")), Some(SINGLE.as_bytes()));
+    assert!(is_chained(
+        text(&node, OsStr::new("a.conflist")).unwrap(),
+        &entry()
+    ));
+    settle(&mut node, removal);
+    let plain = [
+        ("a.conf", SINGLE),
+        ("a.conflist", LIST),
+        ("b.conf", SINGLE),
+        ("b.conflist", &same),
+    ];
+    assert_eq!(node, files(&plain));
+}
+
+#[test]
+fn what_others_changed_meanwhile_is_kept() {
+    let mut node = files(&[("a.conf", SINGLE)]);
+    chain_all(&mut node);
+    node.extend(files(&[("a.conflist", LIST)]));
+    chain_all(&mut node);
+    settle(&mut node, removal);
+    assert_eq!(
+        node,
+        files(&[
+            ("a.conf.linkerd-cni-original", SINGLE),
+            ("a.conflist", LIST)
+        ])
+    );
+
+    let mut node = files(&[("a.conf", SINGLE)]);
+    chain_all(&mut node);
+    node.extend(files(&[("a.conf", OTHER)]));
+    settle(&mut node, removal);
+    assert_eq!(node, files(&[("a.conf", OTHER)]));
+}
+
+#[test]
+fn a_renamed_list_is_unchained_too() {
+    let mut node = files(&[("a.conflist", LIST)]);
+    chain_all(&mut node);
+    let chained = node.remove(OsStr::new("a.conflist")).unwrap();
+    node.insert("a.conflist.cilium_bak".into(), chained);
+    settle(&mut node, removal);
+    assert_eq!(node, files(&[("a.conflist.cilium_bak", LIST)]));
+}
+
+#[test]
+fn a_list_without_any_of_its_plugins_is_not_chained() {
+    let executables = Executables {
+        dir: "/opt/cni/bin".into(),
+        names: ["b".to_owned()].into(),
+    };
+    let plan = chaining(
+        &files(&[("a.conflist", LIST), ("b.conf", SINGLE)]),
+        &entry(),
+        Some(&executables),
+    );
+    assert_eq!((plan.changes.len(), plan.findings.len()), (0, 2));
+    assert!(
+        plan.findings[0]
+            .what
+            .contains("none of its plugins (a) is in /opt/cni/bin")
+    );
+}
+
+#[test]
+fn the_first_loadable_is_the_one_that_libcni_takes() {
+    let first = |all: &[(&str, &str)]| first_loadable(&files(all), &entry()).map(|(name, _)| name);
+    assert_eq!(
+        first(&[
+            ("a.conf", LIST),
+            ("b.conflist", SINGLE),
+            ("c.conflist", LIST)
+        ]),
+        Some("c.conflist".into())
+    );
+    assert_eq!(
+        first(&[("a.txt", LIST), ("b.json", SINGLE), ("a.conflist", "")]),
+        Some("b.json".into())
+    );
+    assert_eq!(first(&[("lo.conf", r#"{"type":"loopback"}"#)]), None);
+}
+
+fn name() -> impl Strategy<Value = String> {
+    prop::sample::select(vec![
+        "a.conf",
+        "a.conflist",
+        "a.json",
+        "b.conf",
+        "c.conflist",
+        "b.conf.linkerd-cni-original",
+    ])
+    .prop_map(str::to_owned)
+}
+
+fn content() -> impl Strategy<Value = String> {
+    let ours = r#"{"name":"n","plugins":[{"type":"linkerd-cni"},{"type":"b"}]}"#;
+    prop::sample::select(vec![LIST, SINGLE, OTHER, "", "{\"name\":", "[]", ours])
+        .prop_map(str::to_owned)
+}
+
+#[test]
+fn a_step_that_fails_does_not_take_the_network_away() {
+    for (start, plan) in [
+        (
+            vec![("a.conf", SINGLE)],
+            (|files: &Files| chaining(files, &entry(), None)) as fn(&Files) -> Plan,
+        ),
+        (
+            vec![("a.conf.linkerd-cni-original", SINGLE), ("a.conflist", "")],
+            removal,
+        ),
+    ] {
+        let mut node = files(&start);
+        if let Some(list) = node.get_mut(OsStr::new("a.conflist")) {
+            *list = Found::Text(conflist::convert(SINGLE.as_bytes(), &entry()).unwrap());
+        }
+        for _ in 0..5 {
+            for failing in 0..plan(&node).changes.len() {
+                let mut node = node.clone();
+                let steps = plan(&node).changes;
+                steps
+                    .iter()
+                    .enumerate()
+                    .filter(|(i, _)| *i != failing)
+                    .for_each(|(_, c)| c.apply_to(&mut node));
+                assert!(first_loadable(&node, &entry()).is_some(), "{node:?}");
+            }
+            plan(&node)
+                .changes
+                .iter()
+                .for_each(|change| change.apply_to(&mut node));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Outside writes fall between any two steps of ours; when they are over,
+    /// the node is chained, a second plan is empty, and it can be undone.
+    #[test]
+    fn any_interleaving_converges(
+        writes in prop::collection::vec((name(), prop::option::of(content()), any::<bool>()), 0..24),
+    ) {
+        let mut node = Files::new();
+        for (name, content, step) in writes {
+            match content {
+                Some(text) => { node.insert(name.into(), Found::Text(text.into_bytes())); }
+                None => { node.remove(OsStr::new(&name)); }
+            }
+            if step && let Some(change) = chaining(&node, &entry(), None).changes.first() {
+                change.apply_to(&mut node);
+            }
+        }
+        chain_all(&mut node);
+        for (name, found) in node.iter().filter(|(name, _)| is_list(name)) {
+            if let Ok(conflist::Configuration::List { .. }) = conflist::read(found.text().unwrap(), true) {
+                prop_assert!(is_chained(found.text().unwrap(), &entry()), "{:?}", name);
+            }
+        }
+        settle(&mut node, removal);
+        for (name, found) in node.iter().filter(|(name, _)| !is_original(name)) {
+            prop_assert_eq!(conflist::unchain(found.text().unwrap()), None, "{:?}", name);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! `status`: is this node chained?
+
+use std::fs;
+
+use crate::{
+    conflist::Entry,
+    desired::{self, Source},
+    files::{self, Intact},
+    plan,
+    reconcile::{self, stale},
+    settings::Settings,
+};
+
+/// A line of `status`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// Nothing to mend.
+    pub good: bool,
+    /// What was looked at.
+    pub what: &'static str,
+    /// How it is.
+    pub how: String,
+}
+
+/// Looks at everything that a pod on this node needs (installer.md 1).
+#[must_use]
+pub fn status(settings: &Settings) -> Vec<Check> {
+    let mut checks = vec![
+        executables(settings),
+        kubeconfig(settings),
+        configuration(settings),
+    ];
+    let notes = fs::read_to_string(settings.state_dir.join("not-ready")).unwrap_or_default();
+    checks.extend(
+        notes
+            .lines()
+            .map(|line| fault("installer", line.to_owned())),
+    );
+    checks
+}
+
+fn executables(settings: &Settings) -> Check {
+    const WHAT: &str = "executable";
+    let bin_dir = settings.bin_dir.display();
+    match files::regular_files(&settings.source_dir) {
+        Err(e) => fault(WHAT, e.to_string()),
+        Ok(sources) if sources.is_empty() => {
+            fault(WHAT, format!("none in {}", settings.source_dir.display()))
+        }
+        Ok(_) => match differing(settings) {
+            Err(e) => fault(WHAT, e.to_string()),
+            Ok(names) if names.is_empty() => good(WHAT, format!("intact in {bin_dir}")),
+            Ok(names) => fault(
+                WHAT,
+                format!("missing or different in {bin_dir}: {}", names.join(", ")),
+            ),
+        },
+    }
+}
+
+fn kubeconfig(settings: &Settings) -> Check {
+    const WHAT: &str = "kubeconfig";
+    let path = &settings.kubeconfig;
+    match desired::kubeconfig(settings) {
+        Err(e) => fault(WHAT, e.to_string()),
+        Ok(wanted) if !files::holds(path, wanted.text.as_bytes(), settings.kubeconfig_mode) => {
+            fault(
+                WHAT,
+                format!(
+                    "{} is missing or not what token, CA and environment say",
+                    path.display()
+                ),
+            )
+        }
+        Ok(wanted) => match stale(wanted.freshness) {
+            Some(what) => fault(WHAT, what),
+            None => good(WHAT, format!("{} is fresh", path.display())),
+        },
+    }
+}
+
+fn configuration(settings: &Settings) -> Check {
+    const WHAT: &str = "configuration";
+    let first = entry(settings).and_then(|entry| {
+        let (snapshot, plan) = reconcile::observe(settings, &entry).map_err(|e| e.to_string())?;
+        Ok((plan::first_loadable(&snapshot.files, &entry), plan))
+    });
+    match first {
+        Err(e) => fault(WHAT, e),
+        Ok((None, _)) => fault(
+            WHAT,
+            format!(
+                "none in {} yet: waiting for another CNI plugin",
+                settings.net_dir.display()
+            ),
+        ),
+        Ok((Some((name, true)), _)) => good(
+            WHAT,
+            format!("{} is chained", settings.net_dir.join(name).display()),
+        ),
+        Ok((Some((name, false)), plan)) => {
+            let why = plan
+                .findings
+                .iter()
+                .find(|f| f.file == name)
+                .map_or("", |f| &f.what);
+            let path = settings.net_dir.join(name);
+            fault(
+                WHAT,
+                format!("{} comes first and is not chained {why}", path.display())
+                    .trim_end()
+                    .to_owned(),
+            )
+        }
+    }
+}
+
+fn entry(settings: &Settings) -> Result<Entry, String> {
+    let source = Source::read(settings).map_err(|e| e.to_string())?;
+    let namespace = desired::namespace(settings).map_err(|e| e.to_string())?;
+    source
+        .fill(settings, &namespace)
+        .map(|t| t.entry)
+        .map_err(|e| e.to_string())
+}
+
+/// The names of our executables that are not on the host as they should be.
+pub(crate) fn differing(settings: &Settings) -> Result<Vec<String>, files::FileError> {
+    let mut names = Vec::new();
+    for source in files::regular_files(&settings.source_dir)? {
+        let name = source.file_name().unwrap_or_default();
+        if !files::is_intact(
+            &source,
+            &settings.bin_dir.join(name),
+            &mut Intact::default(),
+        )? {
+            names.push(name.to_string_lossy().into_owned());
+        }
+    }
+    Ok(names)
+}
+
+fn good(what: &'static str, how: String) -> Check {
+    Check {
+        good: true,
+        what,
+        how,
+    }
+}
+
+fn fault(what: &'static str, how: String) -> Check {
+    Check {
+        good: false,
+        what,
+        how,
+    }
+}
