@@ -15,7 +15,7 @@ mod simulate;
 mod withdraw;
 
 pub(crate) use apply::{Applied, ApplyError, Order, apply};
-pub(crate) use iptables::installed;
+pub(crate) use iptables::is_installed;
 pub(crate) use live::{Live, live};
 pub(crate) use withdraw::{Withdrawal, withdraw};
 

@@ -71,10 +71,11 @@ fn each_rule_is_printed_with_its_verdict() {
         *found.unwrap_or_else(|| panic!("lacks {part:?}: {said:#?}"))
     };
     line("TCP 10.244.1.1:40000 -> 10.244.1.2:80, inbound (interface eth0), meets PREROUTING");
-    assert!(line("install-proxy-init-prerouting").starts_with("PREROUTING"));
-    assert!(line("ignore-port-4191").contains("  no "));
-    assert!(line("ignore-port-4191").contains("[port 80 is not among 4191"));
-    assert!(line("redirect-all-incoming").contains("matched"));
+    line("PREROUTING                1  yes        -j PROXY_INIT_REDIRECT");
+    let ignored = line("-p tcp -m multiport --dports 4191");
+    assert!(ignored.starts_with("  PROXY_INIT_REDIRECT     1  no         -p tcp "));
+    assert!(ignored.contains(" -j RETURN  (port 80 is not among 4191"));
+    line("  PROXY_INIT_REDIRECT     3  yes        -p tcp -j REDIRECT --to-ports 4143");
     line("ends: proxy inbound, port 4143 (rule 3 of PROXY_INIT_REDIRECT)");
 }
 

@@ -32,7 +32,7 @@ pub(super) fn run(arguments: &StatusArguments, screen: Screen) -> Result<Outcome
 }
 
 fn text(lines: &[Line], screen: Screen) -> String {
-    let mut table = Table::new(&["LOOKED AT", "", "FOUND"]);
+    let mut table = Table::new(&["LOOKED AT", "", "FOUND"], 0);
     for line in lines {
         let (word, style) = match line.verdict {
             Verdict::Fine => ("ok", Style::Good),

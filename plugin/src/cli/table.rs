@@ -16,6 +16,8 @@ pub(super) struct Cell {
 #[derive(Debug)]
 pub(super) struct Table {
     rows: Vec<Vec<Cell>>,
+    /// The column that is never cut.
+    whole: usize,
 }
 
 // === impl Cell ===
@@ -51,12 +53,14 @@ impl Cell {
 // === impl Table ===
 
 impl Table {
-    pub(super) fn new(heading: &[&str]) -> Self {
+    /// A table under this heading; the column of number `whole` is never cut.
+    pub(super) fn new(heading: &[&str], whole: usize) -> Self {
         let heading = heading
             .iter()
             .map(|text| Cell::styled(*text, Style::Heading));
         Self {
             rows: vec![heading.collect()],
+            whole,
         }
     }
 
@@ -65,11 +69,28 @@ impl Table {
     }
 
     pub(super) fn render(&self, screen: Screen) -> String {
-        let widths = fitting(self.widths(), screen.width);
+        let widths = self.fitting(screen.width);
         self.rows
             .iter()
             .map(|row| line(row, &widths, screen))
             .collect()
+    }
+
+    /// Takes from the widest column until all fit.
+    fn fitting(&self, screen: Option<usize>) -> Vec<usize> {
+        let mut widths = self.widths();
+        let gaps = 2 * widths.len().saturating_sub(1);
+        while screen.is_some_and(|screen| widths.iter().sum::<usize>() + gaps > screen) {
+            let columns = widths.iter_mut().enumerate();
+            let widest = columns
+                .filter(|(column, _)| *column != self.whole)
+                .max_by_key(|(_, width)| **width);
+            match widest {
+                Some((_, widest)) if *widest > LEAST => *widest -= 1,
+                _ => break,
+            }
+        }
+        widths
     }
 
     fn widths(&self) -> Vec<usize> {
@@ -80,21 +101,6 @@ impl Table {
         };
         (0..columns).map(widest).collect()
     }
-}
-
-/// Takes from the widest column until all fit.
-fn fitting(mut widths: Vec<usize>, screen: Option<usize>) -> Vec<usize> {
-    let Some(screen) = screen else {
-        return widths;
-    };
-    let gaps = 2 * widths.len().saturating_sub(1);
-    while widths.iter().sum::<usize>() + gaps > screen {
-        match widths.iter_mut().max() {
-            Some(widest) if *widest > LEAST => *widest -= 1,
-            _ => break,
-        }
-    }
-    widths
 }
 
 fn line(row: &[Cell], widths: &[usize], screen: Screen) -> String {
@@ -119,7 +125,7 @@ mod tests {
     use super::*;
 
     fn table() -> Table {
-        let mut table = Table::new(&["POD", "CHECK"]);
+        let mut table = Table::new(&["POD", "CHECK"], 1);
         table.push(vec![Cell::new("web-7d9c-long-name"), Cell::new("ok")]);
         table.push(vec![Cell::new("a\nb"), Cell::new("-")]);
         table

@@ -77,10 +77,10 @@ impl Iptables {
     }
 }
 
-/// The program that sets the rules, if it is on this host.
+/// Whether the program that sets the rules is on this host.
 #[must_use]
-pub(crate) fn installed(kind: BackendKind, family: Family) -> Option<PathBuf> {
-    Iptables::new(kind).program(family, "restore").ok()
+pub(crate) fn is_installed(kind: BackendKind, family: Family) -> bool {
+    Iptables::new(kind).program(family, "restore").is_ok()
 }
 
 /// Whether the program that shows the rules is on this host.

@@ -1,11 +1,9 @@
 //! The iptables programs.
 
-use std::path::PathBuf;
-
 use proxy_init_rules::{Config, Family, IptablesMode};
 
 use super::Line;
-use crate::firewall::{BackendKind, installed};
+use crate::firewall::{BackendKind, is_installed};
 
 const ABOUT: &str = "programs";
 
@@ -14,9 +12,10 @@ pub(super) fn line(config: &Config) -> Line {
     if config.simulate {
         return Line::fine(ABOUT, "simulate is set, none is needed");
     }
-    let found: Vec<(BackendKind, PathBuf)> = BackendKind::REAL
+    let has = |kind: &BackendKind, family| is_installed(*kind, family);
+    let found: Vec<BackendKind> = BackendKind::REAL
         .into_iter()
-        .filter_map(|kind| Some((kind, installed(kind, Family::Ipv4)?)))
+        .filter(|kind| has(kind, Family::Ipv4))
         .collect();
     if found.is_empty() {
         return Line::fault(
@@ -26,30 +25,23 @@ pub(super) fn line(config: &Config) -> Line {
             "install iptables on this node",
         );
     }
-    let has = |kind| found.iter().any(|(found, _)| *found == kind);
     let wanted = BackendKind::configured(config.iptables_mode);
-    if let Some(wanted) = wanted.filter(|wanted| !has(*wanted)) {
+    if let Some(wanted) = wanted.filter(|wanted| !found.contains(wanted)) {
         let mode = IptablesMode::as_str(config.iptables_mode);
-        let used = found.first().map_or(wanted, |(kind, _)| *kind);
+        let used = found.first().copied().unwrap_or(wanted);
         return Line::warning(
             ABOUT,
             format!("iptables-mode {mode} has no programs here, {used} is used instead"),
             "set iptables-mode to what this node has",
         );
     }
-    if config.ipv6
-        && !found
-            .iter()
-            .any(|(kind, _)| installed(*kind, Family::Ipv6).is_some())
-    {
+    if config.ipv6 && !found.iter().any(|kind| has(kind, Family::Ipv6)) {
         return Line::warning(
             ABOUT,
             "none of the ip6tables programs is installed, a pod with an IPv6 address cannot start",
             "install ip6tables on this node",
         );
     }
-    let shown = found
-        .iter()
-        .map(|(kind, path)| format!("{kind}: {}", path.display()));
-    Line::fine(ABOUT, shown.collect::<Vec<_>>().join(", "))
+    let kinds: Vec<String> = found.iter().map(BackendKind::to_string).collect();
+    Line::fine(ABOUT, format!("installed: {}", kinds.join(", ")))
 }

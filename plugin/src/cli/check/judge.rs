@@ -121,9 +121,7 @@ fn by_shape(row: Row, backend: BackendKind, tables: &[Live], why: &str) -> Row {
         .flat_map(|(_, table)| proxy_init_rules::difference(&table.rule_set(), table))
         .map(|difference| Finding::from(&difference))
         .collect();
-    let note = format!(
-        "its rules were set by another program and only looked at for chains and jumps: {why}"
-    );
+    let note = format!("only looked at for chains and jumps, as no record says more: {why}");
     let mut row = row.compared(Some(backend), findings);
     row.notes.push(note);
     row

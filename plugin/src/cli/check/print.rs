@@ -7,6 +7,9 @@ use crate::cli::{
 };
 
 const NARROW: [&str; 5] = ["NAMESPACE", "POD", "MESHED", "BACKEND", "CHECK"];
+/// The column of what the check came to.
+const VERDICT: usize = 4;
+
 const WIDE: [&str; 9] = [
     "NAMESPACE",
     "POD",
@@ -23,7 +26,7 @@ pub(super) fn table(rows: &[Row], is_wide: bool, screen: Screen) -> String {
     if rows.is_empty() {
         return "no attachment is known on this node\n".to_owned();
     }
-    let mut table = Table::new(if is_wide { &WIDE } else { &NARROW });
+    let mut table = Table::new(if is_wide { &WIDE } else { &NARROW }, VERDICT);
     for row in rows {
         let mut cells = narrow(row);
         if is_wide {
@@ -31,8 +34,24 @@ pub(super) fn table(rows: &[Row], is_wide: bool, screen: Screen) -> String {
         }
         table.push(cells);
     }
-    let remarks = rows.iter().map(|row| remarks(row, screen));
-    table.render(screen) + &remarks.collect::<String>()
+    let (nobodys, others): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| is_nobodys(row));
+    let remarks = others.iter().map(|row| remarks(row, screen));
+    table.render(screen) + &remarks.collect::<String>() + &about_nobodys(nobodys.len(), screen)
+}
+
+/// A namespace of which nothing is known: there may be many, and one remark is enough.
+fn is_nobodys(row: &Row) -> bool {
+    row.state == State::Unknown && row.pod.is_none() && row.container_id.is_none()
+}
+
+fn about_nobodys(count: usize, screen: Screen) -> String {
+    let what = match count {
+        0 => return String::new(),
+        1 => "1 network namespace has no redirect rules and is".to_owned(),
+        more => format!("{more} network namespaces have no redirect rules and are"),
+    };
+    let text = format!("{what} no pod's that anybody here knows of");
+    format!("\n{}", screen.wrap(&text, 0))
 }
 
 fn narrow(row: &Row) -> Vec<Cell> {
@@ -65,10 +84,11 @@ fn verdict(row: &Row) -> Cell {
 
 fn wide(row: &Row) -> Vec<Cell> {
     let netns = row.netns.as_ref().map(|path| path.display().to_string());
+    let to_the_second = |time: &String| time.split('.').next().map(str::to_owned);
     let cells = [
         row.ifname.clone(),
         row.container_id.clone(),
-        row.time.clone(),
+        row.time.as_ref().and_then(to_the_second),
         netns,
     ];
     cells.map(|cell| Cell::new(or_dash(cell))).into()

@@ -1,13 +1,10 @@
 //! An explanation in words.
 
-use proxy_init_rules::{End, Outcome, Walk, walk::Step};
+use proxy_init_rules::{End, Outcome, Step, Walk};
 
 use super::Explanation;
 use crate::{
-    cli::{
-        screen::{Screen, Style},
-        table::{Cell, Table},
-    },
+    cli::screen::{Screen, Style},
     firewall::BackendKind,
 };
 
@@ -37,30 +34,54 @@ fn heading(explanation: &Explanation) -> String {
     format!("TCP {from} -> {to}, {way} (interface {over}), meets {base}\n")
 }
 
+/// The width of the columns between the chain and the rule's text.
+const BETWEEN: usize = 6 + 11;
+
+/// A line for each rule; what does not fit the terminal goes on below, nothing is cut.
 fn steps(walk: &Walk, screen: Screen) -> String {
-    let mut table = Table::new(&["CHAIN", "RULE", "", "WHAT IT SAYS"]);
+    let indented = |step: &Step| format!("{}{}", "  ".repeat(step.depth), step.at.chain);
+    let widths = walk.steps.iter().map(|step| indented(step).len());
+    let width = widths.max().unwrap_or_default();
+    let heading = format!("{:<width$}  RULE  MATCHES    WHAT IT SAYS", "CHAIN");
+    let mut text = format!("{}\n", screen.paint(&heading, Style::Heading));
     for step in &walk.steps {
-        let (word, style) = match &step.outcome {
-            Outcome::Matched => ("matched", Style::Good),
-            Outcome::Passed(_) => ("no", Style::Plain),
-            Outcome::Unknown(_) => ("not known", Style::Doubtful),
-        };
-        let indent = "  ".repeat(step.depth);
-        table.push(vec![
-            Cell::new(format!("{indent}{}", step.at.chain)),
-            Cell::new(step.at.number.to_string()),
-            Cell::styled(word, style),
-            Cell::new(said(step)),
-        ]);
+        let (chain, number) = (indented(step), step.at.number);
+        let before = format!("{chain:<width$}  {number:>4}  {}  ", verdict(step, screen));
+        let said = screen.wrap(&said(step), width + 2 + BETWEEN);
+        text.push_str(&before);
+        text.push_str(said.trim_start());
     }
-    table.render(screen)
+    text
+}
+
+fn verdict(step: &Step, screen: Screen) -> String {
+    let (word, style) = match &step.outcome {
+        Outcome::Matched => ("yes", Style::Good),
+        Outcome::Passed(_) => ("no", Style::Plain),
+        Outcome::Unknown(_) => ("not known", Style::Doubtful),
+    };
+    screen.paint(&format!("{word:<9}"), style)
 }
 
 fn said(step: &Step) -> String {
+    let rule = without_comment(&step.text);
     match &step.outcome {
-        Outcome::Matched => step.text.clone(),
-        Outcome::Passed(why) | Outcome::Unknown(why) => format!("{} [{why}]", step.text),
+        Outcome::Matched => rule,
+        Outcome::Passed(why) | Outcome::Unknown(why) => format!("{rule}  ({why})"),
     }
+}
+
+/// A comment says nothing about where a connection goes, and takes the room of what does.
+fn without_comment(rule: &str) -> String {
+    const COMMENT: &str = "-m comment --comment ";
+    let Some((before, rest)) = rule.split_once(COMMENT) else {
+        return rule.to_owned();
+    };
+    let after = match rest.strip_prefix('"') {
+        Some(quoted) => quoted.split_once("\" ").map(|(_, after)| after),
+        None => rest.split_once(' ').map(|(_, after)| after),
+    };
+    format!("{before}{}", after.unwrap_or_default())
 }
 
 /// Where it ends: with the first table that does anything to it. Two kinds of tables are met one
@@ -87,4 +108,21 @@ fn end(walks: &[(BackendKind, Walk)], screen: Screen) -> String {
         ));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_are_left_out() {
+        for (rule, shown) in [
+            (r#"-p tcp -m comment --comment "a b" -j X"#, "-p tcp -j X"),
+            ("-m comment --comment a/b -j X", "-j X"),
+            (r#"-j X -m comment --comment "last""#, "-j X "),
+            ("-p tcp -j X", "-p tcp -j X"),
+        ] {
+            assert_eq!(without_comment(rule), shown);
+        }
+    }
 }
