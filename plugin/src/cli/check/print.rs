@@ -41,7 +41,8 @@ pub(super) fn table(rows: &[Row], is_wide: bool, screen: Screen) -> String {
 
 /// A namespace of which nothing is known: there may be many, and one remark is enough.
 fn is_nobodys(row: &Row) -> bool {
-    row.state == State::Unknown && row.pod.is_none() && row.container_id.is_none()
+    let is_only_there = row.netns.is_some() && row.container_id.is_none();
+    row.state == State::Unknown && row.pod.is_none() && is_only_there
 }
 
 fn about_nobodys(count: usize, screen: Screen) -> String {
