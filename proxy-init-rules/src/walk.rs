@@ -8,17 +8,14 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::{
-    parse::{LiveRule, NatTable},
-    rule::Chain,
-};
+use crate::{parse::NatTable, rule::Chain};
 
 mod condition;
 mod target;
+mod walker;
 mod words;
 
-use condition::Answer;
-use target::Target;
+use walker::Walker;
 
 /// A TCP connection that somebody is about to make.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,19 +125,7 @@ pub enum End {
 /// The way of a connection through the table. The table must be of the connection's family.
 #[must_use]
 pub fn walk(table: &NatTable, connection: &Connection) -> Walk {
-    let mut walker = Walker {
-        table,
-        connection,
-        steps: Vec::new(),
-        left_alone: None,
-    };
-    let base = connection.way.base();
-    let end = walker.chain(base.name(), 0);
-    let by = walker.left_alone.take();
-    Walk {
-        steps: walker.steps,
-        end: end.unwrap_or(End::Untouched { by }),
-    }
+    Walker::new(table, connection).run()
 }
 
 // === impl Way ===
@@ -163,95 +148,6 @@ impl Walk {
     pub fn doubts(&self) -> impl Iterator<Item = &Step> {
         let unknown = |step: &&Step| matches!(step.outcome, Outcome::Unknown(_));
         self.steps.iter().filter(unknown)
-    }
-}
-
-/// How deep chains may call each other before we stop looking (the kernel forbids loops).
-const DEEPEST: usize = 16;
-
-struct Walker<'a> {
-    table: &'a NatTable,
-    connection: &'a Connection,
-    steps: Vec<Step>,
-    /// The last rule that said `RETURN`.
-    left_alone: Option<Place>,
-}
-
-// === impl Walker ===
-
-impl Walker<'_> {
-    /// `None`: the connection came back out of the chain.
-    fn chain(&mut self, name: &str, depth: usize) -> Option<End> {
-        let rules = self.table.rules_of(name).unwrap_or_default();
-        for (index, rule) in rules.iter().enumerate() {
-            let at = Place {
-                chain: name.to_owned(),
-                number: index + 1,
-            };
-            if !self.meets(rule, &at, depth) {
-                continue;
-            }
-            match Target::of(rule, self.table) {
-                Target::GoesOn | Target::Unknown(_) => {}
-                Target::Return => {
-                    self.left_alone = Some(at);
-                    return None;
-                }
-                Target::Accept => return Some(End::Untouched { by: Some(at) }),
-                Target::Drop => return Some(End::Dropped { by: at }),
-                Target::Redirect(port) => return Some(redirected(rule, port, at)),
-                Target::Elsewhere => {
-                    let action = target::text(rule);
-                    return Some(End::Elsewhere { action, by: at });
-                }
-                Target::Chain { name, comes_back } => {
-                    let end = self.inner(name, depth);
-                    if end.is_some() || !comes_back {
-                        return end;
-                    }
-                }
-            }
-        }
-        None
-    }
-
-    fn inner(&mut self, name: &str, depth: usize) -> Option<End> {
-        (depth < DEEPEST)
-            .then(|| self.chain(name, depth + 1))
-            .flatten()
-    }
-
-    fn meets(&mut self, rule: &LiveRule, at: &Place, depth: usize) -> bool {
-        let target = Target::of(rule, self.table);
-        let outcome = match (condition::of(rule, self.connection), target) {
-            (Answer::No(why), _) => Outcome::Passed(why),
-            // A rule that only counts or logs takes nobody elsewhere.
-            (Answer::Unknown(why), Target::GoesOn) => Outcome::Passed(why),
-            (Answer::Unknown(why), _) => Outcome::Unknown(why),
-            (Answer::Yes, Target::Unknown(name)) => {
-                Outcome::Unknown(format!("what {name} does is not known here"))
-            }
-            (Answer::Yes, _) => Outcome::Matched,
-        };
-        let matched = outcome == Outcome::Matched;
-        self.steps.push(Step {
-            at: at.clone(),
-            depth,
-            text: rule.text().to_owned(),
-            outcome,
-        });
-        matched
-    }
-}
-
-fn redirected(rule: &LiveRule, port: Option<u16>, by: Place) -> End {
-    let ours = Chain::from_name(&by.chain).filter(|chain| Chain::OURS.contains(chain));
-    match (ours, port) {
-        (Some(side), Some(port)) => End::Proxy { side, port, by },
-        _ => {
-            let action = target::text(rule);
-            End::Elsewhere { action, by }
-        }
     }
 }
 

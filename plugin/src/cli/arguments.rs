@@ -1,11 +1,12 @@
 //! What may stand on the command line.
 
-use std::{
-    net::{IpAddr, SocketAddr},
-    path::PathBuf,
-};
+use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+mod values;
+
+use values::{Source, key_value, pod, source, target};
 
 /// linkerd's CNI plugin: redirects a meshed pod's TCP traffic through the linkerd proxy.
 ///
@@ -178,43 +179,4 @@ pub(super) enum Format {
     Json,
 }
 
-/// An address, and a port if it is known.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Source {
-    pub(super) ip: IpAddr,
-    pub(super) port: Option<u16>,
-}
-
 const CONF_DIR: &str = "/etc/cni/net.d";
-
-fn pod(text: &str) -> Result<(String, String), String> {
-    match text.split_once('/') {
-        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() => {
-            Ok((namespace.to_owned(), name.to_owned()))
-        }
-        _ => Err("write NAMESPACE/NAME, such as emojivoto/web-5f86686c4d-ftsbw".to_owned()),
-    }
-}
-
-fn source(text: &str) -> Result<Source, String> {
-    let whole = text.parse::<SocketAddr>().map(|address| Source {
-        ip: address.ip(),
-        port: Some(address.port()),
-    });
-    let alone = |_| text.parse().map(|ip| Source { ip, port: None });
-    whole
-        .or_else(alone)
-        .map_err(|_| "write 10.244.1.2, 10.244.1.2:40000, fd00::2 or [fd00::2]:40000".to_owned())
-}
-
-fn target(text: &str) -> Result<SocketAddr, String> {
-    text.parse()
-        .map_err(|_| "write 10.244.1.2:8080 or [fd00::2]:8080".to_owned())
-}
-
-fn key_value(text: &str) -> Result<(String, String), String> {
-    let pair = text
-        .split_once('=')
-        .ok_or_else(|| format!("{text:?} is no KEY=VALUE"))?;
-    Ok((pair.0.to_owned(), pair.1.to_owned()))
-}
