@@ -41,3 +41,17 @@ fn what_plain_means_may_change() {
     output.says(&["IPv6 PROXY_INIT_OUTPUT: rule 1 is missing"]);
     assert_eq!(output.details(), "");
 }
+
+#[test]
+fn a_table_that_was_deleted_as_a_whole_is_no_rules_at_all() {
+    for (nft, family) in [("ip", "IPv4"), ("ip6", "IPv6")] {
+        let stage = Stage::new("meshed");
+        stage.add().succeed();
+        let deleted = stage.netns.run("nft", &["delete", "table", nft, "nat"]);
+        deleted.unwrap_or_else(|error| panic!("{error:#}"));
+        let output = stage.call("CHECK").fail(101);
+        let words = format!("{family}: no redirect rules at all, traffic is in the clear");
+        assert!(output.msg().ends_with(&words), "{output:#?}");
+        assert_eq!(output.details(), "");
+    }
+}

@@ -159,6 +159,11 @@ fn the_command_line_judges_them_by_their_shape_where_nobody_can_be_asked() {
     );
     assert_eq!(row["recorded"], json!(false));
 
+    run(&stage, "iptables-nft", &["-F PROXY_INIT_OUTPUT".to_owned()]);
+    let row = check().exits(1).json()["attachments"][0].clone();
+    assert_eq!(row["differences"][0]["kind"], json!("empty-chain"), "{row}");
+    run(&stage, "iptables-nft", &commands(&[], "")[5..9]);
+
     run(&stage, "iptables-nft", &["-D PREROUTING 1".to_owned()]);
     let row = check().exits(1).json()["attachments"][0].clone();
     assert_eq!(

@@ -202,6 +202,16 @@ fn scripts_for_every_shell_name_the_commands() {
 }
 
 #[test]
+fn a_person_who_has_a_variable_of_the_runtimes_is_still_a_person() {
+    let said = Tool::new(&["version"])
+        .env("CNI_PATH", "/opt/cni/bin")
+        .exits(0);
+    said.prints(&["CNI versions: 0.1.0"]);
+    let runtime = Tool::new(&[]).env("CNI_PATH", "/opt/cni/bin").exits(1);
+    runtime.prints(&["CNI_COMMAND"]);
+}
+
+#[test]
 fn no_colour_goes_into_a_pipe() {
     let said = Tool::new(&["status", "--conf-dir", "/nowhere"]).exits(1);
     assert!(!said.stdout.contains('\u{1b}'), "{said:#?}");
