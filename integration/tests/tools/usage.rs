@@ -3,8 +3,10 @@
 
 use std::fs;
 
+use linkerd_cni_integration::rules::{self, Tables};
 use linkerd_cni_integration::stage::Stage;
 use linkerd_cni_integration::tool::{Tool, scratch};
+use linkerd_cni_integration::{binaries, process};
 
 const COMMANDS: [&str; 6] = [
     "check",
@@ -197,7 +199,7 @@ fn scripts_for_every_shell_name_the_commands() {
         said.prints(&["linkerd-cni", "explain", "netns"]);
     }
     let script = Tool::new(&["completion", "bash"]).exits(0).stdout;
-    let checked = linkerd_cni_integration::process::run_with_input("/bin/bash", &["-n"], &script);
+    let checked = process::run_with_input("/bin/bash", &["-n"], &script);
     checked.expect("bash takes it");
 }
 
@@ -209,6 +211,40 @@ fn a_person_who_has_a_variable_of_the_runtimes_is_still_a_person() {
     said.prints(&["CNI versions: 0.1.0"]);
     let runtime = Tool::new(&[]).env("CNI_PATH", "/opt/cni/bin").exits(1);
     runtime.prints(&["CNI_COMMAND"]);
+}
+
+/// Standard output as a terminal of 72 columns gets it.
+fn on_a_terminal(words: &str) -> String {
+    let script = format!(
+        "stty rows 24 cols 72 -onlcr; {words} || true",
+        words = words.replace("linkerd-cni", &binaries::plugin().to_string_lossy()),
+    );
+    let shown = process::run("script", &["-qec", &script, "/dev/null"]);
+    shown.expect("script is installed")
+}
+
+#[test]
+fn on_a_terminal_lines_fit_and_verdicts_are_coloured() {
+    let stage = Stage::new("meshed");
+    stage.add().succeed();
+    let delete = "*nat\n-D PROXY_INIT_OUTPUT 1\nCOMMIT\n";
+    rules::restore(&stage.netns, Tables::Nft, rules::Family::V4, delete);
+    let netns = format!("--netns {}", stage.netns.path().display());
+    for words in [
+        format!("linkerd-cni check {netns}"),
+        format!("linkerd-cni explain {netns} --from 10.0.0.1 --to 10.0.0.2:80"),
+        "linkerd-cni status --conf-dir /nowhere".to_owned(),
+    ] {
+        let plain = on_a_terminal(&format!("NO_COLOR=1 {words}"));
+        assert!(!plain.contains('\u{1b}'), "{plain}");
+        assert!(plain.lines().count() > 3, "{plain}");
+        for line in plain.lines() {
+            assert!(line.chars().count() <= 72, "{line}");
+        }
+        assert!(on_a_terminal(&words).contains("\u{1b}["), "{words}");
+    }
+    let check = on_a_terminal(&format!("linkerd-cni check {netns}"));
+    assert!(check.contains("\u{1b}[31m1 difference\u{1b}[0m"), "{check}");
 }
 
 #[test]

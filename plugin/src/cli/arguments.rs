@@ -89,7 +89,8 @@ Examples:
     linkerd-cni explain --pod emojivoto/web-5f86686c4d-ftsbw --from 10.244.1.9 --to 10.244.1.2:8080
   does the application reach a database through the proxy? and the proxy itself (uid 2102)?
     linkerd-cni explain --pod emojivoto/web-5f86686c4d-ftsbw --from 10.244.1.2 --to 10.96.0.20:5432
-    linkerd-cni explain --pod emojivoto/web-5f86686c4d-ftsbw --from 10.244.1.2 --to 10.96.0.20:5432 --uid 2102
+    linkerd-cni explain --pod emojivoto/web-5f86686c4d-ftsbw \\
+      --from 10.244.1.2 --to 10.96.0.20:5432 --uid 2102
 
 Exit status: 0 explained, 2 usage or not possible.")]
 pub(super) struct ExplainArguments {
