@@ -19,7 +19,7 @@ fn each_change_is_named_alone_with_legacy() {
     }
 }
 
-/// The four chains and how the issue is called when they are gone.
+/// Our chains, and the kernel's that jump to them.
 const OURS: [(&str, &str); 2] = [
     ("PROXY_INIT_REDIRECT", "PREROUTING"),
     ("PROXY_INIT_OUTPUT", "OUTPUT"),
