@@ -15,15 +15,8 @@ impl Sample {
         self.0.push(ms(duration));
     }
 
-    pub(crate) fn median(&self) -> f64 {
-        self.quantile(0.5)
-    }
-
-    pub(crate) fn p99(&self) -> f64 {
-        self.quantile(0.99)
-    }
-
-    fn quantile(&self, of: f64) -> f64 {
+    /// The value that this part of all runs stays below.
+    pub(crate) fn quantile(&self, of: f64) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
         let last = sorted.len().saturating_sub(1) as f64;
@@ -36,7 +29,12 @@ impl Sample {
 
 impl fmt::Display for Sample {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.1} / {:.1} ms", self.median(), self.p99())
+        write!(
+            f,
+            "{:.1} / {:.1} ms",
+            self.quantile(0.5),
+            self.quantile(0.99)
+        )
     }
 }
 
