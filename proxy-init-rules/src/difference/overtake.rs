@@ -1,5 +1,7 @@
 //! Rules of others that stand before our jump: do they take TCP connections away from it?
 
+use std::collections::HashSet;
+
 use crate::{
     parse::{LiveRule, NatTable},
     rule::Chain,
@@ -20,20 +22,19 @@ const FINAL: [&str; 11] = [
     "TPROXY",
 ];
 
-/// How deep chains may call each other before we stop looking (the kernel forbids loops).
-const DEEPEST: usize = 16;
-
 /// Whether a rule of the kernel's chain that jumps to `ours` keeps TCP connections from the rules
 /// below it that ours would redirect.
 pub(super) fn takes_tcp(table: &NatTable, ours: Chain, rule: &LiveRule) -> bool {
     let base = ours.base();
     // In a chain of the kernel's, RETURN ends the walk with the chain's policy.
     may_match_tcp(rule)
-        && (rule.target() == Some("RETURN") || ends(table, rule, DEEPEST))
+        && (rule.target() == Some("RETURN") || ends(table, rule, &mut HashSet::new()))
         && !stays_on_loopback(base, rule)
 }
 
-fn ends(table: &NatTable, rule: &LiveRule, depth: usize) -> bool {
+/// Each chain is looked at once: chains that call each other many times are billions of ways, and
+/// everybody who may set rules in a pod can set such ones.
+fn ends<'a>(table: &'a NatTable, rule: &'a LiveRule, seen: &mut HashSet<&'a str>) -> bool {
     let Some(target) = rule.target() else {
         return false;
     };
@@ -41,10 +42,10 @@ fn ends(table: &NatTable, rule: &LiveRule, depth: usize) -> bool {
         return true;
     }
     let inner = table.rules_of(target).unwrap_or_default();
-    depth > 0
+    seen.insert(target)
         && inner
             .iter()
-            .any(|rule| may_match_tcp(rule) && ends(table, rule, depth - 1))
+            .any(|rule| may_match_tcp(rule) && ends(table, rule, seen))
 }
 
 fn may_match_tcp(rule: &LiveRule) -> bool {

@@ -313,3 +313,17 @@ fn differences_of(ports: &[u16], lines: &[String]) -> Vec<String> {
     let found = difference(&listed(ports).1, &table);
     found.iter().map(ToString::to_string).collect()
 }
+
+#[test]
+fn chains_of_others_that_call_each_other_many_times_are_looked_at_once() {
+    let found = after(|lines| {
+        let at = find(lines, "-A PREROUTING");
+        lines.insert(at, "-A PREROUTING -j C1".to_owned());
+        for n in 1..16 {
+            let call = format!("-A C{n} -j C{}", n + 1);
+            lines.splice(at..at, std::iter::repeat_n(call, 12));
+        }
+        lines.splice(at..at, (1..=16).map(|n| format!("-N C{n}")));
+    });
+    assert_eq!(found, [""; 0]);
+}

@@ -286,6 +286,21 @@ fn chains_return_and_gotos_do_not() {
 }
 
 #[test]
+fn chains_that_call_each_other_many_times_are_walked_in_no_more_than_their_length() {
+    let mut rules: Vec<String> = (1..=12).map(|n| format!(":C{n} - [0:0]")).collect();
+    rules.push("-A PREROUTING -j C1".to_owned());
+    for n in 1..12 {
+        let call = format!("-A C{n} -j C{}", n + 1);
+        rules.extend(std::iter::repeat_n(call, 12));
+    }
+    rules.push("-A PREROUTING -p tcp -j DROP".to_owned());
+    let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
+    let walk = walk(&foreign(&rules), &inbound(PEER, 80));
+    assert_eq!(walk.end.to_string(), "dropped (rule 2 of PREROUTING)");
+    assert!(walk.steps.len() < 20_000, "{}", walk.steps.len());
+}
+
+#[test]
 fn chains_that_call_each_other_come_to_an_end() {
     let mutual = foreign(&["-A PREROUTING -j A", "-A A -j B", "-A B -j A"]);
     assert_eq!(

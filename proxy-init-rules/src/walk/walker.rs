@@ -1,5 +1,7 @@
 //! From rule to rule.
 
+use std::collections::HashSet;
+
 use super::{
     Connection, End, Outcome, Place, Step, Walk,
     condition::{self, Answer},
@@ -13,12 +15,19 @@ use crate::{
 /// How deep chains may call each other before we stop looking (the kernel forbids loops).
 const DEEPEST: usize = 16;
 
+/// How many rules are listed before chains are left out that have let the connection through
+/// already. A few chains that each call the next one several times are billions of steps, and
+/// everybody who may set rules in a pod can set such ones.
+const MOST_STEPS: usize = 10_000;
+
 pub(super) struct Walker<'a> {
     table: &'a NatTable,
     connection: &'a Connection,
     steps: Vec<Step>,
     /// The last rule that said `RETURN`.
     left_alone: Option<Place>,
+    /// Chains that the connection came back out of, as it would a second time.
+    let_through: HashSet<String>,
 }
 
 // === impl Walker ===
@@ -30,6 +39,7 @@ impl<'a> Walker<'a> {
             connection,
             steps: Vec::new(),
             left_alone: None,
+            let_through: HashSet::new(),
         }
     }
 
@@ -79,9 +89,15 @@ impl<'a> Walker<'a> {
     }
 
     fn inner(&mut self, name: &str, depth: usize) -> Option<End> {
-        (depth < DEEPEST)
-            .then(|| self.chain(name, depth + 1))
-            .flatten()
+        let is_known = self.steps.len() > MOST_STEPS && self.let_through.contains(name);
+        if depth >= DEEPEST || is_known {
+            return None;
+        }
+        let end = self.chain(name, depth + 1);
+        if end.is_none() {
+            self.let_through.insert(name.to_owned());
+        }
+        end
     }
 
     fn meets(&mut self, rule: &LiveRule, at: &Place, depth: usize) -> bool {
