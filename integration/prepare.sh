@@ -30,6 +30,15 @@ need_programs() {
   apt-get install -qq -y --no-install-recommends "${packages[@]}" >/dev/null
 }
 
+# need_cargo_tool NAME installs a cargo subcommand outside of the clone, so that the next one finds it.
+need_cargo_tool() {
+  local tools=${XDG_CACHE_HOME:-$HOME/.cache}/linkerd-cni/tools
+  PATH=$tools/bin:$PATH
+  command -v "$1" >/dev/null && return
+  say "installing $1 with cargo, which takes some minutes"
+  cargo install --quiet --locked --root "$tools" "$1"
+}
+
 # Where cargo puts what it builds, in this workspace.
 target_directory() {
   cargo metadata --format-version 1 --no-deps |
