@@ -13,7 +13,9 @@ use nix::{
     fcntl::{FcntlArg, FdFlag, Flock, FlockArg, fcntl},
     sched::{CloneFlags, setns},
     sys::statfs::{NSFS_MAGIC, fstatfs},
+    unistd::geteuid,
 };
+use proxy_init_rules::Family;
 
 /// How long another run on the same namespace is waited for.
 pub(crate) const LOCK_WAIT: Duration = Duration::from_secs(5);
@@ -222,6 +224,29 @@ impl Identity {
 /// The kernel does not tell.
 pub(crate) fn own() -> io::Result<Identity> {
     fs::metadata(OWN).map(|metadata| Identity::of(&metadata))
+}
+
+/// A file of every network namespace that belongs to the root of the user namespace that owns it,
+/// seen with the eyes of the thread that asks.
+const OWNED: &str = "/proc/sys/net/core/somaxconn";
+
+/// Whether the network namespace of the calling thread is owned by another user namespace than
+/// ours. One whose root is our own root is not told apart.
+#[must_use]
+pub(crate) fn is_of_another_user() -> bool {
+    let owner = fs::metadata(OWNED).map(|metadata| metadata.uid());
+    owner.is_ok_and(|owner| owner != geteuid().as_raw())
+}
+
+/// Whether the legacy `nat` table of a family is there in the network namespace of the calling
+/// thread. Asking does not bring it into being.
+#[must_use]
+pub(crate) fn has_legacy_nat(family: Family) -> bool {
+    let tables = fs::read_to_string(match family {
+        Family::Ipv4 => "/proc/thread-self/net/ip_tables_names",
+        Family::Ipv6 => "/proc/thread-self/net/ip6_tables_names",
+    });
+    tables.is_ok_and(|names| names.lines().any(|name| name == "nat"))
 }
 
 /// Lets what we start hold the lock as well: if we are killed, a program that goes on without us

@@ -1,0 +1,59 @@
+//! A rule in the words of `iptables-save`, put together piece by piece.
+
+use std::fmt::Write as _;
+
+use proxy_init_rules::Family;
+
+/// What a rule says.
+#[derive(Debug, Default)]
+pub(super) struct Words {
+    /// The only family that it is about.
+    pub(super) only_for: Option<Family>,
+    /// `-s`, `-d`, `-i`, `-o`.
+    pub(super) head: Vec<String>,
+    /// `-p`.
+    pub(super) protocol: Option<String>,
+    /// Matches with their options.
+    pub(super) matches: Vec<String>,
+    pub(super) comment: Option<String>,
+    /// What it does with a connection, and what else it does on the way.
+    pub(super) target: Option<String>,
+    pub(super) aside: Option<String>,
+}
+
+// === impl Words ===
+
+impl Words {
+    /// A condition that has no words here, by its name.
+    pub(super) fn unknown(&mut self, name: &str) {
+        self.matches.push(format!("-m nft --expression {name}"));
+    }
+
+    pub(super) fn text(&self) -> String {
+        let mut text = String::new();
+        for word in self.head.iter().chain(&self.protocol).chain(&self.matches) {
+            let _ = write!(text, "{word} ");
+        }
+        if let Some(comment) = &self.comment {
+            let _ = write!(text, "-m comment --comment \"{}\" ", escaped(comment));
+        }
+        if let Some(target) = self.target.as_ref().or(self.aside.as_ref()) {
+            text.push_str(target);
+        }
+        text.truncate(text.trim_end().len());
+        text
+    }
+}
+
+/// As `iptables-save` writes a text between quotes. One line stays one.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for char in text.chars() {
+        match char {
+            '"' | '\\' => escaped.extend(['\\', char]),
+            char if char.is_control() => escaped.push('?'),
+            char => escaped.push(char),
+        }
+    }
+    escaped
+}
