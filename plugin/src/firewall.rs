@@ -11,13 +11,17 @@ mod apply;
 mod choice;
 mod iptables;
 mod live;
+mod native;
 mod simulate;
+mod supersede;
 mod withdraw;
 
 pub(crate) use apply::{Applied, ApplyError, Order, apply};
+pub(crate) use choice::order;
 pub(crate) use iptables::is_installed;
 pub(crate) use live::{Live, live};
-pub(crate) use withdraw::{Withdrawal, withdraw};
+pub(crate) use native::{Native, NativeError, Overtaker, is_usable};
+pub(crate) use withdraw::{Withdrawal, withdraw, withdraw_any};
 
 /// A way to reach the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -29,6 +33,8 @@ pub(crate) enum BackendKind {
     Nft,
     /// `iptables-restore`, whichever of the two that is on this host.
     Plain,
+    /// nftables by netlink, without any program.
+    Native,
     /// None: the rules only go to the log.
     Simulate,
 }
@@ -62,6 +68,12 @@ pub(crate) trait Backend {
     /// # Errors
     /// It cannot be read.
     fn peek(&self, family: Family) -> Result<NatTable, Failure>;
+
+    /// What takes connections away before our rules see them: rules of nftables in tables of others.
+    /// None where they cannot be read: then there are no such tables.
+    fn overtakers(&self, family: Family) -> Vec<Overtaker> {
+        Native::default().overtakers(family)
+    }
 
     /// Takes our rules out; whether there were any.
     ///
@@ -100,6 +112,9 @@ pub enum Failure {
     /// The program did not run.
     #[error(transparent)]
     Exec(#[from] ExecError),
+    /// nf_tables said no.
+    #[error(transparent)]
+    Native(#[from] NativeError),
     /// The program printed something that is no table.
     #[error("{command} printed something else than a table")]
     Unreadable {
@@ -113,14 +128,12 @@ pub enum Failure {
 // === impl BackendKind ===
 
 impl BackendKind {
-    /// The backends that reach the kernel.
-    pub(crate) const REAL: [Self; 3] = [Self::Nft, Self::Plain, Self::Legacy];
-
     /// The backend itself.
     #[must_use]
     pub(crate) fn backend(self) -> Box<dyn Backend> {
         match self {
             Self::Simulate => Box::new(simulate::Simulate),
+            Self::Native => Box::new(native::Native::default()),
             _ => Box::new(iptables::Iptables::new(self)),
         }
     }
@@ -132,6 +145,7 @@ impl BackendKind {
             IptablesMode::Legacy => Some(Self::Legacy),
             IptablesMode::Nft => Some(Self::Nft),
             IptablesMode::Plain => Some(Self::Plain),
+            IptablesMode::Native => Some(Self::Native),
             IptablesMode::Auto => None,
         }
     }
@@ -143,6 +157,7 @@ impl fmt::Display for BackendKind {
             Self::Legacy => "legacy",
             Self::Nft => "nft",
             Self::Plain => "plain",
+            Self::Native => "native",
             Self::Simulate => "simulate",
         })
     }

@@ -5,6 +5,7 @@ use std::{
     io,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -13,7 +14,9 @@ use nix::{
     fcntl::{FcntlArg, FdFlag, Flock, FlockArg, fcntl},
     sched::{CloneFlags, setns},
     sys::statfs::{NSFS_MAGIC, fstatfs},
+    unistd::geteuid,
 };
+use proxy_init_rules::Family;
 
 /// How long another run on the same namespace is waited for.
 pub(crate) const LOCK_WAIT: Duration = Duration::from_secs(5);
@@ -222,6 +225,33 @@ impl Identity {
 /// The kernel does not tell.
 pub(crate) fn own() -> io::Result<Identity> {
     fs::metadata(OWN).map(|metadata| Identity::of(&metadata))
+}
+
+/// A file of every network namespace that belongs to the root of the user namespace that owns it,
+/// seen with the eyes of the thread that asks.
+const OWNED: &str = "/proc/sys/net/core/somaxconn";
+
+/// Whether the network namespace of the calling thread is owned by another user namespace than
+/// ours. One whose root is our own root is not told apart.
+#[must_use]
+pub(crate) fn is_of_another_user() -> bool {
+    let owner = fs::metadata(OWNED).map(|metadata| metadata.uid());
+    owner.is_ok_and(|owner| owner != geteuid().as_raw())
+}
+
+/// Whether the legacy `nat` table of a family is there in the network namespace of the calling
+/// thread. Asking does not bring it into being.
+#[must_use]
+pub(crate) fn has_legacy_nat(family: Family) -> bool {
+    // One thread at a time: kernels were seen to spin when several of a process, each in a
+    // namespace of its own, read these files at once.
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let tables = fs::read_to_string(match family {
+        Family::Ipv4 => "/proc/thread-self/net/ip_tables_names",
+        Family::Ipv6 => "/proc/thread-self/net/ip6_tables_names",
+    });
+    tables.is_ok_and(|names| names.lines().any(|name| name == "nat"))
 }
 
 /// Lets what we start hold the lock as well: if we are killed, a program that goes on without us

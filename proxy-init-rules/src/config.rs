@@ -59,7 +59,7 @@ pub struct Config {
     pub simulate: bool,
     /// Kept for compatibility: the wait for the xtables lock is always on and always bounded.
     pub use_wait_flag: bool,
-    /// Which programs set the rules.
+    /// What sets the rules.
     pub iptables_mode: IptablesMode,
     /// Whether IPv6 is redirected too.
     pub ipv6: bool,
@@ -69,7 +69,7 @@ pub struct Config {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Id(NonZeroU32);
 
-/// Which iptables programs are asked first.
+/// What sets the rules: which iptables programs are asked first, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum IptablesMode {
@@ -80,6 +80,8 @@ pub enum IptablesMode {
     Nft,
     /// `iptables-restore`, whatever the node's distribution means by it.
     Plain,
+    /// No program: nftables, by netlink.
+    Native,
     /// The first that works in the pod's namespace.
     Auto,
 }
@@ -179,6 +181,7 @@ impl IptablesMode {
             Self::Legacy => "legacy",
             Self::Nft => "nft",
             Self::Plain => "plain",
+            Self::Native => "native",
             Self::Auto => "auto",
         }
     }

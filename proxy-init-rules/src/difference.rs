@@ -16,6 +16,7 @@ mod spelling;
 mod words;
 
 use align::{Alignment, align};
+pub use overtake::taken;
 
 /// One thing that is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -30,7 +30,7 @@ pub mod walk;
 
 pub use annotation::{Annotated, AnnotationError, Suggestion, suggestions};
 pub use config::{Config, ConfigError, Id, IptablesMode, RawConfig};
-pub use difference::{Difference, difference, difference_in_effect};
+pub use difference::{Difference, difference, difference_in_effect, taken};
 pub use overrides::Overrides;
 pub use parse::{NatTable, ParseError};
 pub use port::{Port, PortError, PortRange};

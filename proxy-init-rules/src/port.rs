@@ -100,6 +100,23 @@ impl PortRange {
         if self.low == self.high { 1 } else { 2 }
     }
 
+    /// The same ports, sorted, ranges that touch or overlap made one.
+    #[must_use]
+    pub fn joined(ports: impl IntoIterator<Item = Self>) -> Vec<Self> {
+        let mut ports: Vec<Self> = ports.into_iter().collect();
+        ports.sort_unstable();
+        let mut joined: Vec<Self> = Vec::with_capacity(ports.len());
+        for port in ports {
+            match joined.last_mut() {
+                Some(last) if u32::from(port.low) <= u32::from(last.high) + 1 => {
+                    last.high = last.high.max(port.high);
+                }
+                _ => joined.push(port),
+            }
+        }
+        joined
+    }
+
     /// Whether `port` lies in the range.
     #[must_use]
     pub fn contains(self, port: u16) -> bool {
@@ -278,6 +295,22 @@ mod tests {
         fn what_is_displayed_is_read_back(a: u16, b: u16) {
             let range = PortRange::new(a.min(b), a.max(b)).unwrap();
             prop_assert_eq!(PortRange::parse(&range.to_string()), Ok(range));
+        }
+
+        #[test]
+        fn joined_ports_are_the_same_ports_apart_from_each_other(
+            bounds in proptest::collection::vec((0u16..60, 0u16..9), 0..12),
+        ) {
+            let range = |(low, more): &(u16, u16)| PortRange { low: *low, high: low + more };
+            let ports: Vec<PortRange> = bounds.iter().map(range).collect();
+            let joined = PortRange::joined(ports.iter().copied());
+            for port in 0..80 {
+                let is_in = |ports: &[PortRange]| ports.iter().any(|range| range.contains(port));
+                prop_assert_eq!(is_in(&ports), is_in(&joined), "{}", port);
+            }
+            for pair in joined.windows(2) {
+                prop_assert!(pair[0].high + 1 < pair[1].low);
+            }
         }
 
         #[test]

@@ -63,7 +63,8 @@ pub enum Action {
     Jump(Chain),
 }
 
-/// Ports that fit into one xtables `multiport` match: at most 15 slots, a range takes two.
+/// The ports of one rule. One xtables `multiport` match holds at most 15 slots, of which a range
+/// takes two; a set of nftables holds any number.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PortGroup(Vec<PortRange>);
 
@@ -183,13 +184,18 @@ impl PortGroup {
         groups
     }
 
-    /// A group of exactly these; `None` if there are none or they do not fit.
+    /// A group of exactly these, however many; `None` if there are none.
     #[must_use]
     pub fn new(ports: Vec<PortRange>) -> Option<Self> {
-        let group = Self(ports);
-        (1..=Self::MOST_SLOTS)
-            .contains(&group.slots())
-            .then_some(group)
+        (!ports.is_empty()).then_some(Self(ports))
+    }
+
+    /// The ports of all these groups in one, sorted, those that touch or overlap made one: as a
+    /// set of nftables holds them. `None` if there are none.
+    #[must_use]
+    pub fn joined<'a>(groups: impl IntoIterator<Item = &'a Self>) -> Option<Self> {
+        let ports = groups.into_iter().flat_map(|group| &group.0).copied();
+        Self::new(PortRange::joined(ports))
     }
 
     /// The ports.
@@ -228,6 +234,29 @@ impl Rule {
             condition: Condition::Any,
             action: Action::Jump(ours),
         }
+    }
+
+    /// Whether both are about ports, and do the same to them at the same place.
+    pub(crate) fn differs_in_ports(&self, other: &Self) -> bool {
+        let is_about = |rule: &Self| matches!(rule.condition, Condition::TcpPorts(_));
+        let same = (self.chain, self.action) == (other.chain, other.action);
+        same && is_about(self) && is_about(other)
+    }
+
+    /// One rule for the ports of all these, which differ in nothing else.
+    pub(crate) fn joined(rules: &[Self]) -> Option<Self> {
+        let groups = rules.iter().filter_map(|rule| match &rule.condition {
+            Condition::TcpPorts(group) => Some(group),
+            _ => None,
+        });
+        let first = rules.first()?.clone();
+        Some(match PortGroup::joined(groups) {
+            Some(ports) => Self {
+                condition: Condition::TcpPorts(ports),
+                ..first
+            },
+            None => first,
+        })
     }
 
     /// The comment that marks the rule in the kernel. A public interface: other tools look for it.
@@ -341,7 +370,6 @@ mod tests {
             .collect();
         assert_eq!(shown, ["1,2,3,4,5,6,7,8,9,10,11,12,13,14,15", "16"]);
         assert_eq!(PortGroup::split(&[]), []);
-        assert_eq!(PortGroup::new(ports), None);
         assert_eq!(PortGroup::new(vec![]), None);
     }
 

@@ -43,6 +43,18 @@ impl RuleSet {
         &self.rules
     }
 
+    /// The same rules with each list of ports in one rule, sorted, ports that touch or overlap made
+    /// one: as nftables holds them, which has no limit of 15 and takes no overlaps.
+    #[must_use]
+    pub fn joined(&self) -> Self {
+        let runs = self.rules.chunk_by(|one, next| one.differs_in_ports(next));
+        let family = self.family;
+        Self {
+            family,
+            rules: runs.filter_map(Rule::joined).collect(),
+        }
+    }
+
     /// The rules of one chain.
     pub fn of(&self, chain: Chain) -> impl Iterator<Item = &Rule> {
         self.rules.iter().filter(move |rule| rule.chain == chain)

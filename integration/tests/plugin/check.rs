@@ -14,7 +14,7 @@ fn stage(pod: &str, mode: &str) -> Stage {
 
 #[test]
 fn check_after_add_is_good_and_asks_nobody() {
-    for mode in ["nft", "legacy", "plain"] {
+    for mode in ["nft", "legacy", "plain", "native"] {
         let stage = stage("annotated", mode);
         stage.add().succeed();
         stage.api.take_requests();
@@ -73,4 +73,20 @@ fn check_passes_for_what_is_not_redirected() {
 fn a_meshed_pod_that_started_before_the_plugin_was_chained_is_named() {
     let stage = stage("meshed", "nft");
     stage.call("CHECK").fail(101).says(&["web-meshed"]);
+}
+
+#[test]
+fn a_mode_that_was_changed_after_add_is_no_difference() {
+    for (then, now) in [
+        ("native", "legacy"),
+        ("nft", "native"),
+        ("legacy", "native"),
+    ] {
+        let stage = stage("annotated", then);
+        stage.add().succeed();
+        let stage = stage.linkerd("iptables-mode", now);
+        stage.call("CHECK").succeed();
+        stage.add().succeed();
+        stage.call("CHECK").succeed();
+    }
 }

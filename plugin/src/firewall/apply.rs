@@ -4,8 +4,8 @@ use std::fmt;
 
 use proxy_init_rules::{Config, Family, IptablesMode, RuleSet};
 
-use super::{Backend, BackendKind, Failure, Installed, choice};
-use crate::cni::in_words;
+use super::{Backend, BackendKind, Failure, Installed, choice, native, supersede::supersede};
+use crate::{cni::in_words, netns};
 
 /// What is to be applied.
 #[derive(Debug, Clone)]
@@ -45,7 +45,8 @@ pub enum ApplyError {
     /// No backend works in this namespace.
     #[error(
         "the redirect rules could not be applied and the pod must not start without them: no \
-         iptables program works in its namespace; tried {}, see details",
+         iptables program works in its namespace, nor does nf_tables without one; tried {}, see \
+         details",
         tried(.0)
     )]
     NoBackend(Vec<Attempt>),
@@ -80,24 +81,24 @@ impl Order {
     }
 }
 
-/// Applies the rules in the namespace of the calling thread.
+/// Applies the rules in the namespace of the calling thread. Rules of ours that other backends have
+/// set there before go, once the new ones are in.
 ///
 /// # Errors
-/// Nothing has been applied: a lock is held, or no backend works. The error lists each program
+/// Nothing has been applied: a lock is held, or no backend works. The error lists each backend
 /// that was tried.
 pub(crate) fn apply(order: &Order) -> Result<Applied, ApplyError> {
     let kinds = if order.simulate {
         vec![BackendKind::Simulate]
     } else {
-        choice::order(order.mode)
+        kinds(order.mode)
     };
     let mut attempts = Vec::new();
     for kind in kinds {
         match with(kind, order) {
             Ok(mut applied) => {
-                applied
-                    .warnings
-                    .extend(fallback(order.mode, kind, &attempts));
+                let warnings = fallback(order.mode, kind, &attempts).into_iter();
+                applied.warnings.extend(warnings.chain(supersede(kind)));
                 return Ok(applied);
             }
             Err(Attempt { failure, .. }) if matches!(*failure, Failure::Locked { .. }) => {
@@ -109,7 +110,52 @@ pub(crate) fn apply(order: &Order) -> Result<Applied, ApplyError> {
     Err(ApplyError::NoBackend(attempts))
 }
 
+fn kinds(mode: IptablesMode) -> Vec<BackendKind> {
+    let is_of_another_user = netns::is_of_another_user();
+    if is_of_another_user {
+        tracing::info!(
+            iptables_mode = %mode,
+            "The network namespace belongs to another user namespace, so the rules are set natively",
+        );
+    }
+    choice::order(mode, is_of_another_user)
+}
+
 fn with(kind: BackendKind, order: &Order) -> Result<Applied, Attempt> {
+    match kind {
+        BackendKind::Native => natively(order),
+        _ => in_turn(kind, order),
+    }
+}
+
+/// Both families in one transaction.
+fn natively(order: &Order) -> Result<Applied, Attempt> {
+    let failed = |failure| Attempt {
+        backend: BackendKind::Native,
+        failure: Box::new(failure),
+        left_behind: None,
+    };
+    let mut rule_sets = vec![order.ipv4.joined()];
+    rule_sets.extend(order.ipv6.iter().map(|(rules, _)| rules.joined()));
+    let mut warnings = Vec::new();
+    match (native::install(&rule_sets), &order.ipv6) {
+        (Ok(_), _) => {}
+        (Err(failure), Some((_, Ipv6::Attempt))) => {
+            rule_sets.truncate(1);
+            native::install(&rule_sets).map_err(failed)?;
+            warnings.push(without_ipv6(&failure));
+        }
+        (Err(failure), _) => return Err(failed(failure)),
+    }
+    Ok(Applied {
+        backend: BackendKind::Native,
+        rule_sets,
+        warnings,
+    })
+}
+
+/// One family after the other, and the first is taken back if the second fails.
+fn in_turn(kind: BackendKind, order: &Order) -> Result<Applied, Attempt> {
     let backend = kind.backend();
     let failed = |failure| Attempt {
         backend: kind,
@@ -127,9 +173,7 @@ fn with(kind: BackendKind, order: &Order) -> Result<Applied, Attempt> {
     };
     match (backend.install(rules), need) {
         (Ok(_), _) => applied.rule_sets.push(rules.clone()),
-        (Err(failure), Ipv6::Attempt) => applied.warnings.push(format!(
-            "IPv6 is not redirected, which does no harm as the pod has no IPv6 address: {failure}"
-        )),
+        (Err(failure), Ipv6::Attempt) => applied.warnings.push(without_ipv6(&failure)),
         (Err(failure), Ipv6::Require) => {
             let left_behind = take_back(&*backend, &order.ipv4, installed)
                 .err()
@@ -142,6 +186,10 @@ fn with(kind: BackendKind, order: &Order) -> Result<Applied, Attempt> {
         }
     }
     Ok(applied)
+}
+
+fn without_ipv6(failure: &Failure) -> String {
+    format!("IPv6 is not redirected, which does no harm as the pod has no IPv6 address: {failure}")
 }
 
 /// Takes the rules of the other family back. Those that were there before stay: the pod may be

@@ -89,6 +89,16 @@ pub(super) fn can_read(kind: BackendKind, family: Family) -> bool {
     Iptables::new(kind).program(family, "save").is_ok()
 }
 
+/// Whether the plain programs are those of nft: they say so beside their version.
+///
+/// # Errors
+/// They cannot be asked.
+pub(super) fn is_plain_nft() -> Result<bool, Failure> {
+    let plain = Iptables::new(BackendKind::Plain);
+    let ran = plain.run(Family::Ipv4, "restore", &["--version"], "")?;
+    Ok(ran.printed.contains("nf_tables"))
+}
+
 /// A command that went well.
 struct Ran {
     command: String,

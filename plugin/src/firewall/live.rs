@@ -2,7 +2,8 @@
 
 use proxy_init_rules::{Family, NatTable};
 
-use super::{BackendKind, Failure, iptables};
+use super::{Backend as _, BackendKind, Failure, Native, iptables};
+use crate::netns;
 
 /// The `nat` tables of one family.
 #[derive(Debug)]
@@ -21,7 +22,17 @@ pub(crate) struct Live {
 pub(crate) fn live(family: Family) -> Result<Live, Failure> {
     let mut tables: Vec<(BackendKind, NatTable)> = Vec::new();
     let mut failure = None;
-    for kind in readable(family) {
+    let native = Native::default();
+    match native.read(family) {
+        Ok(table) if table.chains().is_empty() => {}
+        Ok(table) => tables.push((BackendKind::Native, table)),
+        Err(error) => failure = Some(error),
+    }
+    let programs = readable(family);
+    if programs.is_empty() && failure.is_none() && !is_for_programs(&native, family)? {
+        return Ok(Live { family, tables });
+    }
+    for kind in programs_or_first(programs) {
         match kind.backend().peek(family) {
             // The plain programs are one of the other two.
             Ok(table) if kind == BackendKind::Plain && is_known(&tables, &table) => {}
@@ -39,8 +50,13 @@ fn is_known(tables: &[(BackendKind, NatTable)], table: &NatTable) -> bool {
     tables.iter().any(|(_, known)| known == table)
 }
 
-/// Both kinds of tables, through the plain programs where others are missing. Without any, the
-/// first will say what is missing.
+/// Whether there is something that only a program could show: chains of ours in tables of iptables,
+/// or a legacy table.
+fn is_for_programs(native: &Native, family: Family) -> Result<bool, Failure> {
+    Ok(native.with_leftovers()?.contains(&family) || netns::has_legacy_nat(family))
+}
+
+/// Both kinds of tables of programs, through the plain ones where others are missing.
 fn readable(family: Family) -> Vec<BackendKind> {
     let is_there = |kind: &BackendKind| iptables::can_read(*kind, family);
     let mut kinds = vec![BackendKind::Nft, BackendKind::Legacy];
@@ -49,8 +65,14 @@ fn readable(family: Family) -> Vec<BackendKind> {
     }
     kinds.push(BackendKind::Plain);
     kinds.retain(is_there);
-    if kinds.is_empty() {
-        kinds.push(BackendKind::Nft);
-    }
     kinds
+}
+
+/// Without any, the first will say what is missing.
+fn programs_or_first(programs: Vec<BackendKind>) -> Vec<BackendKind> {
+    if programs.is_empty() {
+        vec![BackendKind::Nft]
+    } else {
+        programs
+    }
 }

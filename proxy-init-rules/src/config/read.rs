@@ -12,6 +12,8 @@ use crate::{
 
 type Read<T> = Result<T, ConfigError>;
 
+const MODES: &str = "one of legacy, nft, plain, native, auto";
+
 pub(super) fn port(key: &'static str, value: &Value) -> Read<Port> {
     match value {
         Value::Null => Err(error(
@@ -53,16 +55,14 @@ pub(super) fn mode(key: &'static str, value: &Value) -> Read<IptablesMode> {
             "" | "legacy" => Ok(IptablesMode::Legacy),
             "nft" => Ok(IptablesMode::Nft),
             "plain" => Ok(IptablesMode::Plain),
+            "native" => Ok(IptablesMode::Native),
             "auto" => Ok(IptablesMode::Auto),
             _ => Err(error(
                 key,
-                &format!(
-                    "{} is not one of legacy, nft, plain, auto",
-                    Excerpt::new(text)
-                ),
+                &format!("{} is not {MODES}", Excerpt::new(text)),
             )),
         },
-        other => Err(expected(key, other, "one of legacy, nft, plain, auto")),
+        other => Err(expected(key, other, MODES)),
     }
 }
 

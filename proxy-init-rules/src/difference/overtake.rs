@@ -22,30 +22,54 @@ const FINAL: [&str; 11] = [
     "TPROXY",
 ];
 
+/// Those of them that let other tables see the connection afterwards.
+const HARMLESS_ELSEWHERE: [&str; 1] = ["ACCEPT"];
+
+/// The rules of a chain in a table of somebody else, which the kernel enters before `base` of ours,
+/// that take TCP connections away: they lead them elsewhere or drop them. To accept one there is no
+/// last word, as the kernel goes on to the next table.
+pub fn taken<'a>(
+    table: &'a NatTable,
+    chain: &str,
+    base: Chain,
+) -> impl Iterator<Item = &'a LiveRule> {
+    let rules = table.rules_of(chain).unwrap_or_default().iter();
+    rules.filter(move |rule| {
+        may_match_tcp(rule)
+            && ends(table, rule, &HARMLESS_ELSEWHERE, &mut HashSet::new())
+            && !stays_on_loopback(base, rule)
+    })
+}
+
 /// Whether a rule of the kernel's chain that jumps to `ours` keeps TCP connections from the rules
 /// below it that ours would redirect.
 pub(super) fn takes_tcp(table: &NatTable, ours: Chain, rule: &LiveRule) -> bool {
     let base = ours.base();
     // In a chain of the kernel's, RETURN ends the walk with the chain's policy.
     may_match_tcp(rule)
-        && (rule.target() == Some("RETURN") || ends(table, rule, &mut HashSet::new()))
+        && (rule.target() == Some("RETURN") || ends(table, rule, &[], &mut HashSet::new()))
         && !stays_on_loopback(base, rule)
 }
 
 /// Each chain is looked at once: chains that call each other many times are billions of ways, and
 /// everybody who may set rules in a pod can set such ones.
-fn ends<'a>(table: &'a NatTable, rule: &'a LiveRule, seen: &mut HashSet<&'a str>) -> bool {
+fn ends<'a>(
+    table: &'a NatTable,
+    rule: &'a LiveRule,
+    harmless: &[&str],
+    seen: &mut HashSet<&'a str>,
+) -> bool {
     let Some(target) = rule.target() else {
         return false;
     };
     if FINAL.contains(&target) {
-        return true;
+        return !harmless.contains(&target);
     }
     let inner = table.rules_of(target).unwrap_or_default();
     seen.insert(target)
         && inner
             .iter()
-            .any(|rule| may_match_tcp(rule) && ends(table, rule, seen))
+            .any(|rule| may_match_tcp(rule) && ends(table, rule, harmless, seen))
 }
 
 fn may_match_tcp(rule: &LiveRule) -> bool {

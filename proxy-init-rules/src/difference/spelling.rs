@@ -47,7 +47,7 @@ fn singles(rule: &Rule) -> Vec<Rule> {
 /// What a rule, or a run of rules that only differ in their ports, does.
 #[derive(PartialEq, Eq)]
 enum Meaning<'a> {
-    Ports(Action, Vec<(u16, u16)>),
+    Ports(Action, Vec<PortRange>),
     Other(&'a Rule),
 }
 
@@ -59,7 +59,7 @@ fn meanings<'a>(rules: &[&'a Rule]) -> Vec<Meaning<'a>> {
             meanings.push(Meaning::Other(rule));
             continue;
         };
-        let ports = group.ports().iter().map(|port| (port.low(), port.high()));
+        let ports = group.ports().iter().copied();
         match meanings.last_mut() {
             Some(Meaning::Ports(action, known)) if *action == rule.action => known.extend(ports),
             _ => meanings.push(Meaning::Ports(rule.action, ports.collect())),
@@ -67,21 +67,8 @@ fn meanings<'a>(rules: &[&'a Rule]) -> Vec<Meaning<'a>> {
     }
     for meaning in &mut meanings {
         if let Meaning::Ports(_, ports) = meaning {
-            *ports = joined(std::mem::take(ports));
+            *ports = PortRange::joined(std::mem::take(ports));
         }
     }
     meanings
-}
-
-/// Sorted, those that touch or overlap made one.
-fn joined(mut ports: Vec<(u16, u16)>) -> Vec<(u16, u16)> {
-    ports.sort_unstable();
-    let mut joined: Vec<(u16, u16)> = Vec::new();
-    for (low, high) in ports {
-        match joined.last_mut() {
-            Some(last) if u32::from(low) <= u32::from(last.1) + 1 => last.1 = last.1.max(high),
-            _ => joined.push((low, high)),
-        }
-    }
-    joined
 }

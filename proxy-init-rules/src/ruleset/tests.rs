@@ -68,3 +68,33 @@ fn everything_configured_and_a_subnet_only_in_its_family() {
     assert_eq!(subnets.len(), 1);
     assert!(subnets[0].spec().starts_with("-s fd00::/8 "));
 }
+
+#[test]
+fn joined_each_list_of_ports_is_one_rule_without_overlaps() {
+    let many: Vec<String> = (1..=500).map(|n| (2 * n).to_string()).collect();
+    let value = json!({
+        "incoming-proxy-port": 4143, "outgoing-proxy-port": 4140,
+        "inbound-ports-to-ignore": ["80", "8000-8010", "79", "8005-8020", "65535", "81-90"],
+        "outbound-ports-to-ignore": many,
+    });
+    let config = Config::try_from(RawConfig::from_value(&value).unwrap()).unwrap();
+    let joined = RuleSet::new(&config, Family::Ipv4).joined();
+    let ports = |chain| match &joined.of(chain).find_map(|rule| match &rule.condition {
+        Condition::TcpPorts(ports) => Some(ports.to_string()),
+        _ => None,
+    }) {
+        Some(ports) => ports.clone(),
+        None => String::new(),
+    };
+    assert_eq!(ports(Chain::Inbound), "79:90,8000:8020,65535");
+    assert_eq!(ports(Chain::Outbound).split(',').count(), 500);
+    assert_eq!(joined.rules().len(), 7);
+    assert_eq!(joined.joined(), joined);
+    let text: String = joined
+        .rules()
+        .iter()
+        .map(|rule| format!("{rule}\n"))
+        .collect();
+    let read = crate::NatTable::parse(&format!("*nat\n{text}"), Family::Ipv4).unwrap();
+    assert_eq!(read.rule_set(), joined, "what is recorded is read back");
+}
