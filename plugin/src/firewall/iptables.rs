@@ -14,8 +14,10 @@ const SAVE: [&str; 2] = ["-t", "nat"];
 /// The exit status by which iptables says that it did not get its lock (`RESOURCE_PROBLEM`).
 const RESOURCE_PROBLEM: i32 = 4;
 
-/// How often rules are read and replaced while somebody else changes them in between.
-const ATTEMPTS: usize = 3;
+/// How often rules are read and set anew while somebody else changes the table in between: the
+/// kernel refuses a legacy table that was made from an older one (EAGAIN, which
+/// `iptables-legacy-restore` does not tell from other refusals).
+const ATTEMPTS: usize = 8;
 
 pub(super) struct Iptables {
     kind: BackendKind,
@@ -71,6 +73,11 @@ impl Iptables {
         }
     }
 
+    fn fresh(&self, rules: &RuleSet) -> Result<Installed, Failure> {
+        self.restore(rules.family(), &rules.render_install())?;
+        Ok(Installed::Fresh)
+    }
+
     fn replace(&self, rules: &RuleSet, found: &NatTable) -> Result<Installed, Failure> {
         self.restore(rules.family(), &rules.render_replace(found))?;
         Ok(Installed::Replaced)
@@ -99,19 +106,18 @@ impl Backend for Iptables {
     /// On a fresh namespace that is one process. Only if its transaction fails is the table read,
     /// to see whether the reason is that our chains are there already.
     fn install(&self, rules: &RuleSet) -> Result<Installed, Failure> {
-        let first = match self.restore(rules.family(), &rules.render_install()) {
-            Ok(()) => return Ok(Installed::Fresh),
+        let mut last = match self.fresh(rules) {
             Err(refused @ Failure::Refused { .. }) => refused,
-            Err(other) => return Err(other),
+            done => return done,
         };
-        let mut last = first;
         for _ in 0..ATTEMPTS {
-            let found = match self.read(rules.family()) {
-                Ok(found) if found.has_ours() => found,
+            let again = match self.read(rules.family()) {
+                Ok(found) if found.has_ours() => self.replace(rules, &found),
+                Ok(_) if self.kind != BackendKind::Nft => self.fresh(rules),
                 // The table cannot be read, or is as fresh as can be: the refusal stands.
                 _ => return Err(last),
             };
-            match self.replace(rules, &found) {
+            match again {
                 Err(refused @ Failure::Refused { .. }) => last = refused,
                 done => return done,
             }
@@ -135,14 +141,20 @@ impl Backend for Iptables {
     /// One process where the rules are as we set them; else the table is read to see what is
     /// there.
     fn remove(&self, family: Family) -> Result<bool, Failure> {
-        match self.restore(family, &render_uninstall()) {
-            Err(Failure::Refused { .. }) => {}
+        let mut last = match self.restore(family, &render_uninstall()) {
+            Err(refused @ Failure::Refused { .. }) => refused,
             done => return done.map(|()| true),
+        };
+        for _ in 0..ATTEMPTS {
+            let Some(payload) = self.read(family)?.render_remove() else {
+                return Ok(false);
+            };
+            match self.restore(family, &payload) {
+                Err(refused @ Failure::Refused { .. }) => last = refused,
+                done => return done.map(|()| true),
+            }
         }
-        match self.read(family)?.render_remove() {
-            Some(payload) => self.restore(family, &payload).map(|()| true),
-            None => Ok(false),
-        }
+        Err(last)
     }
 }
 

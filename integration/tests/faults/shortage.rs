@@ -1,0 +1,1 @@
+//! A node that is short of something.

@@ -1,0 +1,1 @@
+//! `FAULTS.md` names real tests.
