@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use proxy_init_rules::Family;
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 use crate::{
     cni::{Attachment, Error, NetworkConfig, PreviousResult},
     decision::{self, Meshed, Pass},
-    firewall::{Applied, Order, apply},
+    firewall::{Applied, ApplyError, BackendKind, Order, apply, withdraw},
     kubernetes::Cluster,
     netns::Namespace,
     record::{DIRECTORY, Decision, Phases, Record, Records},
@@ -27,7 +28,15 @@ pub(crate) fn add(
 ) -> Result<String, Error> {
     let mut clock = Clock::start();
     let previous = config.previous_result()?;
-    let decision = decide(config, attachment, previous.as_ref(), cluster, &mut clock)?;
+    let earlier = records.backend_of(attachment);
+    let decision = decide(
+        config,
+        attachment,
+        previous.as_ref(),
+        cluster,
+        earlier,
+        &mut clock,
+    )?;
     conclude(
         config,
         attachment,
@@ -44,6 +53,7 @@ fn decide(
     attachment: &Attachment,
     previous: Option<&PreviousResult>,
     cluster: &mut dyn Cluster,
+    earlier: Option<BackendKind>,
     clock: &mut Clock,
 ) -> Result<Decision, Error> {
     if let Some(why) = exempt(config, attachment) {
@@ -68,7 +78,7 @@ fn decide(
     let has_ipv6 = previous.is_some_and(PreviousResult::has_ipv6);
     let applied = clock.time(
         |clock| &mut clock.rules,
-        || program(&namespace, &meshed, has_ipv6),
+        || program(&namespace, &meshed, has_ipv6, earlier),
     )?;
     for warning in &applied.warnings {
         tracing::warn!(%pod, "{warning}");
@@ -90,10 +100,34 @@ pub(crate) fn exempt(config: &NetworkConfig, attachment: &Attachment) -> Option<
         .and_then(|pod| decision::exempt(pod, &kubernetes))
 }
 
-fn program(namespace: &Namespace, meshed: &Meshed, has_ipv6: bool) -> Result<Applied, Error> {
+fn program(
+    namespace: &Namespace,
+    meshed: &Meshed,
+    has_ipv6: bool,
+    earlier: Option<BackendKind>,
+) -> Result<Applied, Error> {
     let order = Order::new(&meshed.config, has_ipv6);
     let _lock = namespace.lock()?;
-    Ok(namespace.enter(|| apply(&order))??)
+    let applied = namespace.enter(|| {
+        let mut applied = apply(&order)?;
+        replaces(earlier, &mut applied);
+        Ok::<_, ApplyError>(applied)
+    })?;
+    Ok(applied?)
+}
+
+/// Takes the rules out that an earlier ADD of this attachment set in other tables: DEL and CHECK
+/// only know of the latest.
+fn replaces(earlier: Option<BackendKind>, applied: &mut Applied) {
+    let Some(earlier) = earlier.filter(|earlier| earlier.has_other_tables(applied.backend)) else {
+        return;
+    };
+    let withdrawal = withdraw(&[earlier], &Family::ALL);
+    applied
+        .warnings
+        .extend(withdrawal.failures.iter().map(|failure| {
+            format!("rules that an earlier ADD set with {earlier} may be left: {failure}")
+        }));
 }
 
 /// Records and logs the decision. The pod has its rules by now, so nothing here fails it.

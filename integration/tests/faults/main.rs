@@ -2,6 +2,7 @@
 //! other test stands for.
 
 mod calls;
+mod programs;
 mod races;
 mod shortage;
 mod sizes;

@@ -1,11 +1,11 @@
 //! Both families or none, with the first backend that works.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use proxy_init_rules::{Config, Family, IptablesMode, RuleSet};
 
 use super::{Backend, BackendKind, Failure, Installed, choice};
-use crate::cni::in_words;
+use crate::{cni::in_words, exec};
 
 /// What is to be applied.
 #[derive(Debug, Clone)]
@@ -91,9 +91,10 @@ pub(crate) fn apply(order: &Order) -> Result<Applied, ApplyError> {
     } else {
         choice::order(order.mode)
     };
-    let mut attempts = Vec::new();
+    let mut attempts: Vec<Attempt> = Vec::new();
+    let mut patience = exec::DEADLINE;
     for kind in kinds {
-        match with(kind, order) {
+        match with(kind, order, patience) {
             Ok(mut applied) => {
                 applied
                     .warnings
@@ -103,14 +104,17 @@ pub(crate) fn apply(order: &Order) -> Result<Applied, ApplyError> {
             Err(Attempt { failure, .. }) if matches!(*failure, Failure::Locked { .. }) => {
                 return Err(ApplyError::Locked(failure));
             }
-            Err(attempt) => attempts.push(attempt),
+            Err(attempt) => {
+                patience = attempt.failure.patience(patience);
+                attempts.push(attempt);
+            }
         }
     }
     Err(ApplyError::NoBackend(attempts))
 }
 
-fn with(kind: BackendKind, order: &Order) -> Result<Applied, Attempt> {
-    let backend = kind.backend();
+fn with(kind: BackendKind, order: &Order, patience: Duration) -> Result<Applied, Attempt> {
+    let backend = kind.backend_with(patience);
     let failed = |failure| Attempt {
         backend: kind,
         failure: Box::new(failure),
@@ -131,6 +135,7 @@ fn with(kind: BackendKind, order: &Order) -> Result<Applied, Attempt> {
             "IPv6 is not redirected, which does no harm as the pod has no IPv6 address: {failure}"
         )),
         (Err(failure), Ipv6::Require) => {
+            let backend = kind.backend_with(failure.patience(patience));
             let left_behind = take_back(&*backend, &order.ipv4, installed)
                 .err()
                 .map(Box::new);

@@ -1,6 +1,6 @@
 //! The iptables programs: one `iptables-restore` transaction, fed on standard input.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use proxy_init_rules::{Family, NatTable, RuleSet, render_uninstall};
 
@@ -8,8 +8,12 @@ use super::{Backend, BackendKind, Failure, Installed};
 use crate::exec;
 
 /// Old programs know nothing but the host's own lock: they wait for it, but not without limit.
-const RESTORE: [&str; 3] = ["--noflush", "-w", "5"];
+const RESTORE: [&str; 4] = ["--noflush", "-v", "-w", "5"];
 const SAVE: [&str; 2] = ["-t", "nat"];
+
+/// A comment behind the transaction. With `-v` the programs print comments, so that this one shows
+/// that they have read all of their input: a read error is the end of it to them, and no error.
+const TO_THE_END: &str = "# linkerd-cni: read to the end";
 
 /// The exit status by which iptables says that it did not get its lock (`RESOURCE_PROBLEM`).
 const RESOURCE_PROBLEM: i32 = 4;
@@ -21,15 +25,26 @@ const ATTEMPTS: usize = 8;
 
 pub(super) struct Iptables {
     kind: BackendKind,
+    patience: Duration,
 }
 
 impl Iptables {
-    pub(super) fn new(kind: BackendKind) -> Self {
-        Self { kind }
+    pub(super) fn new(kind: BackendKind, patience: Duration) -> Self {
+        Self { kind, patience }
     }
 
-    fn restore(&self, family: Family, payload: &str) -> Result<(), Failure> {
-        self.run(family, "restore", &RESTORE, payload).map(|_| ())
+    fn restore(&self, family: Family, payload: &str) -> Result<Ran, Failure> {
+        let payload = format!("{payload}{TO_THE_END}\n");
+        self.run(family, "restore", &RESTORE, &payload)
+    }
+
+    /// Sets rules, and makes sure that they are there.
+    fn set(&self, family: Family, payload: &str) -> Result<(), Failure> {
+        let Ran { command, printed } = self.restore(family, payload)?;
+        if printed.contains(TO_THE_END) || self.read(family)?.has_ours() {
+            return Ok(());
+        }
+        Err(Failure::Idle { command })
     }
 
     fn save(&self, family: Family, args: &[&str]) -> Result<NatTable, Failure> {
@@ -40,7 +55,7 @@ impl Iptables {
     fn run(&self, family: Family, tool: &str, args: &[&str], input: &str) -> Result<Ran, Failure> {
         let program = self.program(family, tool)?;
         let command = exec::command_line(&program, args);
-        let output = exec::run(&program, args, input)?;
+        let output = exec::run(&program, args, input, self.patience)?;
         if output.status.success() {
             let printed = output.stdout;
             return Ok(Ran { command, printed });
@@ -74,12 +89,12 @@ impl Iptables {
     }
 
     fn fresh(&self, rules: &RuleSet) -> Result<Installed, Failure> {
-        self.restore(rules.family(), &rules.render_install())?;
+        self.set(rules.family(), &rules.render_install())?;
         Ok(Installed::Fresh)
     }
 
     fn replace(&self, rules: &RuleSet, found: &NatTable) -> Result<Installed, Failure> {
-        self.restore(rules.family(), &rules.render_replace(found))?;
+        self.set(rules.family(), &rules.render_replace(found))?;
         Ok(Installed::Replaced)
     }
 }
@@ -87,13 +102,17 @@ impl Iptables {
 /// Whether the program that sets the rules is on this host.
 #[must_use]
 pub(crate) fn is_installed(kind: BackendKind, family: Family) -> bool {
-    Iptables::new(kind).program(family, "restore").is_ok()
+    Iptables::new(kind, exec::DEADLINE)
+        .program(family, "restore")
+        .is_ok()
 }
 
 /// Whether the program that shows the rules is on this host.
 #[must_use]
 pub(super) fn can_read(kind: BackendKind, family: Family) -> bool {
-    Iptables::new(kind).program(family, "save").is_ok()
+    Iptables::new(kind, exec::DEADLINE)
+        .program(family, "save")
+        .is_ok()
 }
 
 /// A command that went well.
@@ -143,7 +162,7 @@ impl Backend for Iptables {
     fn remove(&self, family: Family) -> Result<bool, Failure> {
         let mut last = match self.restore(family, &render_uninstall()) {
             Err(refused @ Failure::Refused { .. }) => refused,
-            done => return done.map(|()| true),
+            done => return done.map(|_| true),
         };
         for _ in 0..ATTEMPTS {
             let Some(payload) = self.read(family)?.render_remove() else {
@@ -151,7 +170,7 @@ impl Backend for Iptables {
             };
             match self.restore(family, &payload) {
                 Err(refused @ Failure::Refused { .. }) => last = refused,
-                done => return done.map(|()| true),
+                done => return done.map(|_| true),
             }
         }
         Err(last)

@@ -3,6 +3,7 @@
 use proxy_init_rules::Family;
 
 use super::{BackendKind, Failure};
+use crate::exec;
 
 /// What a withdrawal came to.
 #[derive(Debug, Default)]
@@ -18,13 +19,16 @@ pub(crate) struct Withdrawal {
 #[must_use]
 pub(crate) fn withdraw(backends: &[BackendKind], families: &[Family]) -> Withdrawal {
     let mut withdrawal = Withdrawal::default();
+    let mut patience = exec::DEADLINE;
     for kind in backends {
-        let backend = kind.backend();
         for family in families {
-            match backend.remove(*family) {
+            match kind.backend_with(patience).remove(*family) {
                 Ok(true) => withdrawal.removed.push((*kind, *family)),
                 Ok(false) => {}
-                Err(failure) => withdrawal.failures.push(failure),
+                Err(failure) => {
+                    patience = failure.patience(patience);
+                    withdrawal.failures.push(failure);
+                }
             }
         }
     }
