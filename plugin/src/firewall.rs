@@ -137,14 +137,22 @@ impl BackendKind {
         }
     }
 
-    /// Whether the rules of these two are certainly not the same ones: the plain programs may be
-    /// either of the others.
+    /// Whether the rules of these two are certainly not the same ones.
     #[must_use]
     pub(crate) fn has_other_tables(self, other: Self) -> bool {
+        let pair = [self, other].map(Self::tables);
         matches!(
-            (self, other),
-            (Self::Nft, Self::Legacy) | (Self::Legacy, Self::Nft)
+            pair,
+            [Some(Self::Nft), Some(Self::Legacy)] | [Some(Self::Legacy), Some(Self::Nft)]
         )
+    }
+
+    /// Whose tables the rules are in: the plain programs are one of the two others.
+    fn tables(self) -> Option<Self> {
+        match self {
+            Self::Plain => iptables::what_plain_is(),
+            kind => Some(kind),
+        }
     }
 
     /// The one that a configuration asks for; `None`: any that works.

@@ -37,7 +37,7 @@ pub(crate) struct Identity {
 /// Holds off other runs on the same namespace until it is dropped. The lock lies on the namespace
 /// itself, so it leaves nothing behind and never makes one pod wait for another.
 #[derive(Debug)]
-pub(crate) struct Lock(#[expect(dead_code, reason = "held, not read")] Flock<File>);
+pub(crate) struct Lock(Option<Flock<File>>);
 
 /// Why a namespace cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -138,7 +138,7 @@ impl Namespace {
                 Ok(lock) => {
                     outlives_us(&lock)
                         .map_err(|errno| self.system("cannot be locked", errno.into()))?;
-                    return Ok(Lock(lock));
+                    return Ok(Lock(Some(lock)));
                 }
                 Err((_, Errno::EWOULDBLOCK)) if started.elapsed() < LOCK_WAIT => {
                     std::thread::sleep(pause);
@@ -199,6 +199,17 @@ impl Namespace {
             path: self.path.clone(),
             what,
             source,
+        }
+    }
+}
+
+// === impl Lock ===
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        if let Some(Err((lock, _))) = self.0.take().map(Flock::unlock) {
+            // Dropping it would panic. The end of this process lets go of it as well.
+            std::mem::forget(lock);
         }
     }
 }

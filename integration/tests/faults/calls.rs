@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 /// Calls of the plugin, its threads and its programs, and what they fail with.
 const CALLS: [(&str, &[&str]); 16] = [
-    ("openat", &["EMFILE", "EACCES", "ENFILE"]),
+    ("openat", &["EMFILE", "EACCES"]),
     ("read", &["EIO"]),
     ("memfd_create", &["EMFILE", "ENOSYS", "EPERM"]),
     ("setns", &["EPERM", "ENOSYS"]),
@@ -33,7 +33,8 @@ const CALLS: [(&str, &[&str]); 16] = [
 #[test]
 fn a_call_that_fails_at_any_place_of_add_is_got_over_or_told_and_leaves_nothing() {
     thread::scope(|scope| {
-        for backend in backends::all() {
+        // `plain` runs the programs of one of the others.
+        for backend in backends::all().into_iter().filter(|b| b.mode != "plain") {
             scope.spawn(move || each_call_fails(backend));
         }
     });
@@ -45,7 +46,7 @@ fn each_call_fails(backend: Backend) {
     let once = rules::effective(&fresh.netns);
     for (call, errors) in CALLS {
         for error in errors {
-            for nth in 1..25 {
+            for nth in places() {
                 let stage = stage(backend);
                 let when = format!("{}: {error} at {call} number {nth}", backend.mode);
                 let Some(output) = failing(&stage, call, error, nth) else {
@@ -58,6 +59,15 @@ fn each_call_fails(backend: Backend) {
             }
         }
     }
+}
+
+/// Which calls of a kind fail: the first few are the plugin's own. All of them if
+/// `LINKERD_CNI_TEST_EVERY_CALL` is set.
+fn places() -> Vec<usize> {
+    let every = std::env::var_os("LINKERD_CNI_TEST_EVERY_CALL").is_some();
+    (1..25)
+        .filter(|nth| every || *nth < 7 || nth % 6 == 0)
+        .collect()
 }
 
 fn judge(stage: &Stage, output: &Output, when: &str) {
@@ -85,9 +95,6 @@ fn failing(stage: &Stage, call: &str, error: &str, nth: usize) -> Option<Output>
     let words = ["/usr/bin/strace", "-f", "-o", &out, "-e", &inject];
     let output = stage.add().through(words).run();
     let trace = fs::read_to_string(trace).expect("strace wrote its trace");
-    if std::env::var_os("SHOW").is_some() {
-        eprintln!("{call} {error} {nth}: {:?} {} | {} || {}", output.exit, output.msg(), output.details(), output.stderr);
-    }
     trace.contains("(INJECTED)").then_some(output)
 }
 

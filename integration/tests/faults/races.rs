@@ -20,7 +20,10 @@ fn a_namespace_that_is_deleted_before_add_opens_it_is_named() {
     let stage = Stage::new("meshed");
     delete(&stage.netns);
     let path = stage.netns.path();
-    stage.add().fail(8).says(&["CNI_NETNS", &path.to_string_lossy()]);
+    stage
+        .add()
+        .fail(8)
+        .says(&["CNI_NETNS", &path.to_string_lossy()]);
 }
 
 #[test]
@@ -137,7 +140,11 @@ fn del_during_add_leaves_all_rules_or_none_and_del_after_it_none() {
                 backend.mode
             );
             stage.del().succeed();
-            assert!(rules::effective(&stage.netns).is_empty(), "{}", backend.mode);
+            assert!(
+                rules::effective(&stage.netns).is_empty(),
+                "{}",
+                backend.mode
+            );
             assert!(!stage.record("eth0").exists());
         }
     }

@@ -3,11 +3,11 @@
 use std::net::SocketAddr;
 
 use linkerd_cni_integration::backends::{self, Backend};
+use linkerd_cni_integration::fixtures;
 use linkerd_cni_integration::netns::Netns;
 use linkerd_cni_integration::rules::{self, Family};
 use linkerd_cni_integration::stage::Stage;
 use linkerd_cni_integration::traffic::{As, Listener, Network};
-use linkerd_cni_integration::fixtures;
 
 const INBOUND: &str = "config.linkerd.io/skip-inbound-ports";
 const OUTBOUND: &str = "config.linkerd.io/skip-outbound-ports";
@@ -92,7 +92,9 @@ fn each_is_in_the_kernel(netns: &Netns, backend: Backend, ports: &[u16]) {
     for family in [Family::V4, Family::V6] {
         let saved = rules::save(netns, backend.tables, family);
         for chain in ["PROXY_INIT_REDIRECT", "PROXY_INIT_OUTPUT"] {
-            let rules = saved.lines().filter(|line| line.starts_with(&format!("-A {chain} ")));
+            let rules = saved
+                .lines()
+                .filter(|line| line.starts_with(&format!("-A {chain} ")));
             let words = rules.flat_map(|line| line.split([' ', ',']));
             let found: std::collections::HashSet<&str> = words.collect();
             for port in ports {

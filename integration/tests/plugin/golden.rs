@@ -7,7 +7,6 @@ use linkerd_cni_integration::binaries;
 use linkerd_cni_integration::chain::{Attachment, Chain, conflist_with, reference_plugins};
 use linkerd_cni_integration::fake::Fakes;
 use linkerd_cni_integration::fixtures;
-use linkerd_cni_integration::process;
 use linkerd_cni_integration::rules::{self, Family, Tables};
 use linkerd_cni_integration::stage::{Stage, previous_result};
 use serde_json::{Value, json};

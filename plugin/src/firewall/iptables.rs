@@ -115,6 +115,21 @@ pub(super) fn can_read(kind: BackendKind, family: Family) -> bool {
         .is_ok()
 }
 
+/// Which of the two the plain programs are; they say so since 1.8.0.
+#[must_use]
+pub(super) fn what_plain_is() -> Option<BackendKind> {
+    let plain = Iptables::new(BackendKind::Plain, exec::DEADLINE);
+    let Ran { printed, .. } = plain
+        .run(Family::Ipv4, "restore", &["--version"], "")
+        .ok()?;
+    [
+        ("nf_tables", BackendKind::Nft),
+        ("legacy", BackendKind::Legacy),
+    ]
+    .into_iter()
+    .find_map(|(word, kind)| printed.contains(word).then_some(kind))
+}
+
 /// A command that went well.
 struct Ran {
     command: String,
