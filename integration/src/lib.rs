@@ -13,6 +13,7 @@ pub mod api_server;
 pub mod backends;
 pub mod binaries;
 pub mod chain;
+pub mod cnitool;
 pub mod fake;
 pub mod fixtures;
 pub mod kubeconfig;
