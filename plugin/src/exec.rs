@@ -190,7 +190,8 @@ fn wait(child: &mut Child, patience: Duration) -> io::Result<Option<(ExitStatus,
         let at_end = match &mut stderr {
             Some(pipe) => drain(pipe, left.min(PATIENCE), &mut text)?,
             None => {
-                std::thread::sleep(left.min(Duration::from_micros(100)));
+                // `sleep` would panic where a filter refuses its system call.
+                std::thread::park_timeout(left.min(Duration::from_micros(100)));
                 true
             }
         };

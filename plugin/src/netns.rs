@@ -104,7 +104,11 @@ impl Namespace {
         match fstatfs(&file) {
             Ok(stat) if stat.filesystem_type() == NSFS_MAGIC => {}
             Ok(_) => return Err(not_a_namespace(path, None)),
-            Err(errno) => return Err(not_a_namespace(path, Some(errno))),
+            Err(errno) => {
+                let what = "cannot be told from an ordinary file";
+                let source = errno.into();
+                return Err(NetnsError::System { path, what, source });
+            }
         }
         let same = own().and_then(|own| Ok(own == Identity::of(&file.metadata()?)));
         match same {
@@ -141,7 +145,8 @@ impl Namespace {
                     return Ok(Lock(Some(lock)));
                 }
                 Err((_, Errno::EWOULDBLOCK)) if started.elapsed() < LOCK_WAIT => {
-                    std::thread::sleep(pause);
+                    // `sleep` would panic where a filter refuses its system call.
+                    std::thread::park_timeout(pause);
                     pause = (pause * 2).min(Duration::from_millis(50));
                 }
                 Err((_, Errno::EWOULDBLOCK)) => {
@@ -178,6 +183,11 @@ impl Namespace {
                 path: self.path.clone(),
                 source: Some(Errno::EINVAL),
             }),
+            Ok(Ok(Err(errno @ Errno::EPERM))) => {
+                let what = "cannot be entered: that takes CAP_SYS_ADMIN, and a seccomp filter that \
+                            allows setns";
+                Err(self.system(what, errno.into()))
+            }
             Ok(Ok(Err(errno))) => Err(self.system("cannot be entered", errno.into())),
             Ok(Err(panic)) => std::panic::resume_unwind(panic),
             Err(source) => Err(self.system("no thread could be started for it", source)),

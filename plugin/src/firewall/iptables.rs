@@ -199,11 +199,15 @@ fn hint(kind: BackendKind, family: Family, stderr: &str) -> String {
         Family::Ipv6 => "ip6table_nat",
     };
     let has = |texts: &[&str]| texts.iter().any(|text| stderr.contains(text));
-    let likely = if has(&["(Invalid argument)"]) {
+    let likely = if has(&["you must be root"]) {
+        "is CAP_NET_ADMIN missing, or a system call refused by a seccomp filter?".to_owned()
+    } else if has(&["(Invalid argument)"]) {
         // xt_owner takes rules only from inside the user namespace that owns the network namespace.
         "does the pod have a user namespace of its own (hostUsers: false)? The kernel takes no \
          rules about owners from outside of it"
             .to_owned()
+    } else if has(&["unable to initialize table"]) {
+        format!("is the kernel module {nat} loaded, are CAP_NET_ADMIN and CAP_NET_RAW there?")
     } else if has(&[
         "Table does not exist",
         "can't initialize",

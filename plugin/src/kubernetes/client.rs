@@ -156,7 +156,8 @@ impl ApiServer {
                 return Err(trouble.into_error(question, url, attempts, asked.elapsed(), token));
             }
             tracing::debug!(url, trouble = %trouble.reason(), attempts, "Asking again");
-            std::thread::sleep(pause);
+            // `sleep` would panic where a filter refuses its system call.
+            std::thread::park_timeout(pause);
             pause *= 2;
         }
         unreachable!("the loop ends with an answer or the budget")
