@@ -22,12 +22,16 @@ need_programs() {
   for pair in "$@"; do
     command -v "${pair%%:*}" >/dev/null || packages+=("${pair##*:}")
   done
-  [ ${#packages[@]} -gt 0 ] || return 0
-  command -v apt-get >/dev/null || die "not on this machine, and no apt-get: ${packages[*]}"
-  say "installing with apt-get: ${packages[*]}"
+  [ ${#packages[@]} -eq 0 ] || need_packages "${packages[@]}"
+}
+
+# need_packages PACKAGE... installs them.
+need_packages() {
+  command -v apt-get >/dev/null || die "not on this machine, and no apt-get: $*"
+  say "installing with apt-get: $*"
   export DEBIAN_FRONTEND=noninteractive
   apt-get update -qq >/dev/null
-  apt-get install -qq -y --no-install-recommends "${packages[@]}" >/dev/null
+  apt-get install -qq -y --no-install-recommends "$@" >/dev/null
 }
 
 # need_cargo_tool NAME installs a cargo subcommand outside of the clone, so that the next one finds it.

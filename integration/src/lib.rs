@@ -10,8 +10,10 @@
 //! stage makes is taken away when it is dropped, also when the test panics.
 
 pub mod api_server;
+pub mod backends;
 pub mod binaries;
 pub mod chain;
+pub mod cnitool;
 pub mod fake;
 pub mod fixtures;
 pub mod kubeconfig;

@@ -25,6 +25,10 @@ const FALLBACK_PATH: &str = "/usr/sbin:/sbin:/usr/bin:/bin:/usr/local/sbin";
 /// How long a program may take. It waits for a lock of its own at most 5 s, so this is longer.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(8);
 
+/// How long a program may take once another one has hung: what hangs on a node mostly hangs for all
+/// of them, and runtimes have deadlines of their own.
+pub(crate) const AFTER_A_HANG: Duration = Duration::from_secs(2);
+
 /// How much of a program's stderr is kept, in bytes.
 const MOST_STDERR: usize = 4096;
 
@@ -54,10 +58,12 @@ pub enum ExecError {
         source: io::Error,
     },
     /// It did not end in time and was killed.
-    #[error("{command} did not end within {seconds} s and was killed", seconds = DEADLINE.as_secs())]
+    #[error("{command} did not end within {seconds} s and was killed", seconds = patience.as_secs())]
     Hung {
         /// The command line.
         command: String,
+        /// How long it was waited for.
+        patience: Duration,
     },
     /// The system would not let us talk to it.
     #[error("{command}: {what}")]
@@ -86,9 +92,14 @@ pub(crate) fn find(program: &str, path: Option<OsString>) -> Option<PathBuf> {
 /// Runs a program with `input` on its standard input.
 ///
 /// # Errors
-/// It could not be started, or did not end within [`DEADLINE`]; then it and what it started were
+/// It could not be started, or did not end within `patience`; then it and what it started were
 /// killed. A failing exit status is not an error here.
-pub(crate) fn run(program: &Path, args: &[&str], input: &str) -> Result<Output, ExecError> {
+pub(crate) fn run(
+    program: &Path,
+    args: &[&str],
+    input: &str,
+    patience: Duration,
+) -> Result<Output, ExecError> {
     let command = command_line(program, args);
     let system = |what| {
         let command = command.clone();
@@ -108,11 +119,11 @@ pub(crate) fn run(program: &Path, args: &[&str], input: &str) -> Result<Output, 
         command: command.clone(),
         source,
     })?;
-    let (status, stderr) = match wait(&mut child) {
+    let (status, stderr) = match wait(&mut child, patience) {
         Ok(Some(ended)) => ended,
         Ok(None) => {
             kill(&mut child);
-            return Err(ExecError::Hung { command });
+            return Err(ExecError::Hung { command, patience });
         }
         Err(source) => {
             kill(&mut child);
@@ -167,8 +178,8 @@ fn spawn(program: &Path, args: &[&str], stdin: File, stdout: File) -> io::Result
 }
 
 /// Waits for the end, which shows in the end of stderr. `None`: not in time.
-fn wait(child: &mut Child) -> io::Result<Option<(ExitStatus, Vec<u8>)>> {
-    let deadline = Instant::now() + DEADLINE;
+fn wait(child: &mut Child, patience: Duration) -> io::Result<Option<(ExitStatus, Vec<u8>)>> {
+    let deadline = Instant::now() + patience;
     let mut stderr = child.stderr.take();
     let mut text = Vec::new();
     loop {
@@ -179,7 +190,8 @@ fn wait(child: &mut Child) -> io::Result<Option<(ExitStatus, Vec<u8>)>> {
         let at_end = match &mut stderr {
             Some(pipe) => drain(pipe, left.min(PATIENCE), &mut text)?,
             None => {
-                std::thread::sleep(left.min(Duration::from_micros(100)));
+                // `sleep` would panic where a filter refuses its system call.
+                std::thread::park_timeout(left.min(Duration::from_micros(100)));
                 true
             }
         };
@@ -241,7 +253,7 @@ mod tests {
     use super::*;
 
     fn shell(script: &str, input: &str) -> Result<Output, ExecError> {
-        run(Path::new("/bin/sh"), &["-c", script], input)
+        run(Path::new("/bin/sh"), &["-c", script], input, DEADLINE)
     }
 
     #[test]
@@ -272,7 +284,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_started_is_named() {
-        let error = run(Path::new("/nonexistent"), &["-n"], "").unwrap_err();
+        let error = run(Path::new("/nonexistent"), &["-n"], "", DEADLINE).unwrap_err();
         assert_eq!(error.to_string(), "/nonexistent -n could not be started");
     }
 

@@ -1,11 +1,11 @@
 //! Programming and reading the kernel, from inside the pod's namespace (plugin.md 3).
 
-use std::{fmt, process::ExitStatus};
+use std::{fmt, process::ExitStatus, time::Duration};
 
 use proxy_init_rules::{Family, IptablesMode, NatTable, ParseError, RuleSet};
 use serde::{Deserialize, Serialize};
 
-use crate::exec::ExecError;
+use crate::exec::{self, ExecError};
 
 mod apply;
 mod choice;
@@ -109,6 +109,12 @@ pub enum Failure {
         /// What is likely missing.
         hint: String,
     },
+    /// The program said yes and did nothing.
+    #[error("{command} reported success, but its rules are not in the kernel")]
+    Idle {
+        /// The command line.
+        command: String,
+    },
     /// The program did not run.
     #[error(transparent)]
     Exec(#[from] ExecError),
@@ -131,10 +137,16 @@ impl BackendKind {
     /// The backend itself.
     #[must_use]
     pub(crate) fn backend(self) -> Box<dyn Backend> {
+        self.backend_with(exec::DEADLINE)
+    }
+
+    /// The same, waiting at most this long for each of its programs.
+    #[must_use]
+    fn backend_with(self, patience: Duration) -> Box<dyn Backend> {
         match self {
             Self::Simulate => Box::new(simulate::Simulate),
             Self::Native => Box::new(native::Native::default()),
-            _ => Box::new(iptables::Iptables::new(self)),
+            _ => Box::new(iptables::Iptables::new(self, patience)),
         }
     }
 
@@ -147,6 +159,19 @@ impl BackendKind {
             IptablesMode::Plain => Some(Self::Plain),
             IptablesMode::Native => Some(Self::Native),
             IptablesMode::Auto => None,
+        }
+    }
+}
+
+// === impl Failure ===
+
+impl Failure {
+    /// How long to wait for the programs that come after this failure.
+    #[must_use]
+    fn patience(&self, so_far: Duration) -> Duration {
+        match self {
+            Self::Exec(ExecError::Hung { .. }) => exec::AFTER_A_HANG,
+            _ => so_far,
         }
     }
 }

@@ -40,7 +40,7 @@ pub(crate) struct Identity {
 /// Holds off other runs on the same namespace until it is dropped. The lock lies on the namespace
 /// itself, so it leaves nothing behind and never makes one pod wait for another.
 #[derive(Debug)]
-pub(crate) struct Lock(#[expect(dead_code, reason = "held, not read")] Flock<File>);
+pub(crate) struct Lock(Option<Flock<File>>);
 
 /// Why a namespace cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -107,7 +107,11 @@ impl Namespace {
         match fstatfs(&file) {
             Ok(stat) if stat.filesystem_type() == NSFS_MAGIC => {}
             Ok(_) => return Err(not_a_namespace(path, None)),
-            Err(errno) => return Err(not_a_namespace(path, Some(errno))),
+            Err(errno) => {
+                let what = "cannot be told from an ordinary file";
+                let source = errno.into();
+                return Err(NetnsError::System { path, what, source });
+            }
         }
         let same = own().and_then(|own| Ok(own == Identity::of(&file.metadata()?)));
         match same {
@@ -141,10 +145,11 @@ impl Namespace {
                 Ok(lock) => {
                     outlives_us(&lock)
                         .map_err(|errno| self.system("cannot be locked", errno.into()))?;
-                    return Ok(Lock(lock));
+                    return Ok(Lock(Some(lock)));
                 }
                 Err((_, Errno::EWOULDBLOCK)) if started.elapsed() < LOCK_WAIT => {
-                    std::thread::sleep(pause);
+                    // `sleep` would panic where a filter refuses its system call.
+                    std::thread::park_timeout(pause);
                     pause = (pause * 2).min(Duration::from_millis(50));
                 }
                 Err((_, Errno::EWOULDBLOCK)) => {
@@ -181,6 +186,11 @@ impl Namespace {
                 path: self.path.clone(),
                 source: Some(Errno::EINVAL),
             }),
+            Ok(Ok(Err(errno @ Errno::EPERM))) => {
+                let what = "cannot be entered: that takes CAP_SYS_ADMIN, and a seccomp filter that \
+                            allows setns";
+                Err(self.system(what, errno.into()))
+            }
             Ok(Ok(Err(errno))) => Err(self.system("cannot be entered", errno.into())),
             Ok(Err(panic)) => std::panic::resume_unwind(panic),
             Err(source) => Err(self.system("no thread could be started for it", source)),
@@ -202,6 +212,17 @@ impl Namespace {
             path: self.path.clone(),
             what,
             source,
+        }
+    }
+}
+
+// === impl Lock ===
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        if let Some(Err((lock, _))) = self.0.take().map(Flock::unlock) {
+            // Dropping it would panic. The end of this process lets go of it as well.
+            std::mem::forget(lock);
         }
     }
 }

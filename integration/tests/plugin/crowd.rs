@@ -1,50 +1,34 @@
-//! Many at once.
+//! Many at once, with each backend.
 
 use std::thread;
 
+use linkerd_cni_integration::backends;
 use linkerd_cni_integration::netns::{Netns, unique_name};
 use linkerd_cni_integration::rules;
 use linkerd_cni_integration::stage::Stage;
 
 #[test]
 fn sixty_four_adds_at_once_are_all_fine() {
-    sixty_four_adds("nft");
-}
-
-#[test]
-fn sixty_four_native_adds_at_once_are_all_fine() {
-    sixty_four_adds("native");
-}
-
-fn sixty_four_adds(mode: &str) {
-    let stage = Stage::new("annotated").linkerd("iptables-mode", mode);
-    stage.add().succeed();
-    let once = rules::everything(&stage.netns);
-    let pods: Vec<_> = (0..64).map(|_| (unique_name(), Netns::new())).collect();
-    thread::scope(|scope| {
-        for (id, netns) in &pods {
-            let add = stage.add().container(id).netns(&netns.path());
-            scope.spawn(move || add.succeed());
+    for backend in backends::all() {
+        let stage = Stage::new("annotated").linkerd("iptables-mode", backend.mode);
+        stage.add().succeed();
+        let once = rules::everything(&stage.netns);
+        let pods: Vec<_> = (0..64).map(|_| (unique_name(), Netns::new())).collect();
+        at_once(&stage, "ADD", &pods);
+        for (_, netns) in &pods {
+            assert_eq!(once, rules::everything(netns), "{}", backend.mode);
         }
-    });
-    for (_, netns) in &pods {
-        assert_eq!(once, rules::everything(netns));
-    }
-    thread::scope(|scope| {
-        for (id, netns) in &pods {
-            let del = stage.del().container(id).netns(&netns.path());
-            scope.spawn(move || del.succeed());
+        at_once(&stage, "DEL", &pods);
+        for (_, netns) in &pods {
+            assert!(rules::effective(netns).is_empty(), "{}", backend.mode);
         }
-    });
-    for (_, netns) in &pods {
-        assert!(rules::effective(netns).is_empty());
     }
 }
 
 #[test]
 fn adds_at_once_in_one_namespace_are_as_one() {
-    for mode in ["nft", "native"] {
-        let stage = Stage::new("annotated").linkerd("iptables-mode", mode);
+    for backend in backends::all() {
+        let stage = Stage::new("annotated").linkerd("iptables-mode", backend.mode);
         stage.add().succeed();
         let once = rules::everything(&stage.netns);
         let netns = Netns::new();
@@ -54,6 +38,15 @@ fn adds_at_once_in_one_namespace_are_as_one() {
                 scope.spawn(move || add.succeed());
             }
         });
-        assert_eq!(once, rules::everything(&netns), "{mode}");
+        assert_eq!(once, rules::everything(&netns), "{}", backend.mode);
     }
+}
+
+fn at_once(stage: &Stage, verb: &str, pods: &[(String, Netns)]) {
+    thread::scope(|scope| {
+        for (id, netns) in pods {
+            let call = stage.call(verb).container(id).netns(&netns.path());
+            scope.spawn(move || call.succeed());
+        }
+    });
 }

@@ -2,11 +2,11 @@
 //! made from the specification by hand with the real `iptables-restore`.
 
 use expect_test::{ExpectFile, expect_file};
+pub(crate) use linkerd_cni_integration::backends::plain;
 use linkerd_cni_integration::binaries;
 use linkerd_cni_integration::chain::{Attachment, Chain, conflist_with, reference_plugins};
 use linkerd_cni_integration::fake::Fakes;
 use linkerd_cni_integration::fixtures;
-use linkerd_cni_integration::process;
 use linkerd_cni_integration::rules::{self, Family, Tables};
 use linkerd_cni_integration::stage::{Stage, previous_result};
 use serde_json::{Value, json};
@@ -85,16 +85,6 @@ fn golden(tables: Tables, name: &str) -> ExpectFile {
             expect_file!["../../fixtures/golden/chart-annotated-v6.legacy.rules"]
         }
         (_, name) => panic!("no golden file for {name}"),
-    }
-}
-
-/// What this machine's `iptables` is.
-pub(crate) fn plain() -> Tables {
-    let version = process::run("iptables", &["--version"]).expect("iptables is installed");
-    if version.contains("nf_tables") {
-        Tables::Nft
-    } else {
-        Tables::Legacy
     }
 }
 

@@ -1,11 +1,11 @@
 //! Both families or none, with the first backend that works.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use proxy_init_rules::{Config, Family, IptablesMode, RuleSet};
 
 use super::{Backend, BackendKind, Failure, Installed, choice, native, supersede::supersede};
-use crate::{cni::in_words, netns};
+use crate::{cni::in_words, exec, netns};
 
 /// What is to be applied.
 #[derive(Debug, Clone)]
@@ -93,9 +93,10 @@ pub(crate) fn apply(order: &Order) -> Result<Applied, ApplyError> {
     } else {
         kinds(order.mode)
     };
-    let mut attempts = Vec::new();
+    let mut attempts: Vec<Attempt> = Vec::new();
+    let mut patience = exec::DEADLINE;
     for kind in kinds {
-        match with(kind, order) {
+        match with(kind, order, patience) {
             Ok(mut applied) => {
                 let warnings = fallback(order.mode, kind, &attempts).into_iter();
                 applied.warnings.extend(warnings.chain(supersede(kind)));
@@ -104,7 +105,10 @@ pub(crate) fn apply(order: &Order) -> Result<Applied, ApplyError> {
             Err(Attempt { failure, .. }) if matches!(*failure, Failure::Locked { .. }) => {
                 return Err(ApplyError::Locked(failure));
             }
-            Err(attempt) => attempts.push(attempt),
+            Err(attempt) => {
+                patience = attempt.failure.patience(patience);
+                attempts.push(attempt);
+            }
         }
     }
     Err(ApplyError::NoBackend(attempts))
@@ -121,10 +125,10 @@ fn kinds(mode: IptablesMode) -> Vec<BackendKind> {
     choice::order(mode, is_of_another_user)
 }
 
-fn with(kind: BackendKind, order: &Order) -> Result<Applied, Attempt> {
+fn with(kind: BackendKind, order: &Order, patience: Duration) -> Result<Applied, Attempt> {
     match kind {
         BackendKind::Native => natively(order),
-        _ => in_turn(kind, order),
+        _ => in_turn(kind, order, patience),
     }
 }
 
@@ -155,8 +159,8 @@ fn natively(order: &Order) -> Result<Applied, Attempt> {
 }
 
 /// One family after the other, and the first is taken back if the second fails.
-fn in_turn(kind: BackendKind, order: &Order) -> Result<Applied, Attempt> {
-    let backend = kind.backend();
+fn in_turn(kind: BackendKind, order: &Order, patience: Duration) -> Result<Applied, Attempt> {
+    let backend = kind.backend_with(patience);
     let failed = |failure| Attempt {
         backend: kind,
         failure: Box::new(failure),
@@ -175,6 +179,7 @@ fn in_turn(kind: BackendKind, order: &Order) -> Result<Applied, Attempt> {
         (Ok(_), _) => applied.rule_sets.push(rules.clone()),
         (Err(failure), Ipv6::Attempt) => applied.warnings.push(without_ipv6(&failure)),
         (Err(failure), Ipv6::Require) => {
+            let backend = kind.backend_with(failure.patience(patience));
             let left_behind = take_back(&*backend, &order.ipv4, installed)
                 .err()
                 .map(Box::new);

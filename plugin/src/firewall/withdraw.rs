@@ -3,7 +3,7 @@
 use proxy_init_rules::Family;
 
 use super::{BackendKind, Failure, Native, native, supersede};
-use crate::netns;
+use crate::{exec, netns};
 
 /// What a withdrawal came to.
 #[derive(Debug, Default)]
@@ -49,14 +49,17 @@ pub(crate) fn withdraw(kind: BackendKind, families: &[Family]) -> Withdrawal {
         withdrawal.note(kind, families, native::remove_tables(families));
         return withdrawal;
     }
-    let backend = kind.backend();
+    let mut patience = exec::DEADLINE;
     for family in families {
-        let removed = match backend.remove(*family) {
+        let removed = match kind.backend_with(patience).remove(*family) {
             Err(Failure::Missing { .. }) if kind != BackendKind::Legacy => {
                 native::remove_leftovers()
             }
             done => done,
         };
+        if let Err(failure) = &removed {
+            patience = failure.patience(patience);
+        }
         withdrawal.note(kind, &[*family], removed);
     }
     withdrawal

@@ -1,6 +1,8 @@
 //! The client: deadlines, retries and a count of requests around `kube`'s.
 
 use std::{
+    io,
+    os::unix::net::UnixStream,
     path::PathBuf,
     time::{Duration, Instant},
 };
@@ -31,6 +33,9 @@ const BUDGET: Duration = Duration::from_secs(10);
 
 /// The first pause before a retry; each further one is twice as long.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// As many file descriptors as tokio opens for a runtime (7), made even.
+const DESCRIPTORS: usize = 8;
 
 /// The API server that a kubeconfig names. Nothing happens before the first question.
 pub(crate) struct ApiServer {
@@ -151,7 +156,8 @@ impl ApiServer {
                 return Err(trouble.into_error(question, url, attempts, asked.elapsed(), token));
             }
             tracing::debug!(url, trouble = %trouble.reason(), attempts, "Asking again");
-            std::thread::sleep(pause);
+            // `sleep` would panic where a filter refuses its system call.
+            std::thread::park_timeout(pause);
             pause *= 2;
         }
         unreachable!("the loop ends with an answer or the budget")
@@ -245,6 +251,7 @@ fn is_mirror_of(found: &Pod, pod: &PodRef) -> bool {
 impl Connection {
     fn new(kubeconfig: &std::path::Path) -> Result<Self, ApiError> {
         let client_error = |error: &dyn std::fmt::Display| ApiError::Client(error.to_string());
+        has_descriptors().map_err(|e| client_error(&e))?;
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime
             .enable_io()
@@ -276,6 +283,13 @@ impl Connection {
             }
         })
     }
+}
+
+/// Whether there are as many file descriptors left as the runtime takes at once. Asked for first,
+/// because tokio's part for signals panics where it gets none.
+fn has_descriptors() -> io::Result<()> {
+    let pairs: io::Result<Vec<_>> = (0..DESCRIPTORS / 2).map(|_| UnixStream::pair()).collect();
+    pairs.map(drop)
 }
 
 // === impl Trouble ===
