@@ -7,12 +7,13 @@ use std::{
 
 use crate::{
     add, check,
+    clock::Clock,
     cni::{self, Attachment, Code, Command, Environment, Error, NetworkConfig, Version},
     del, gc,
     kubernetes::ApiServer,
     log,
     record::{DIRECTORY, Records},
-    status,
+    report, status,
 };
 
 /// The largest network configuration that is read. libcni's own are a few KiB.
@@ -21,8 +22,9 @@ const MOST_BYTES: u64 = 16 << 20;
 /// Serves one verb: reads `stdin`, writes one JSON document or nothing to `stdout`.
 pub fn run(environment: &impl Environment, stdin: impl Read, mut stdout: impl Write) -> ExitCode {
     let mut version = Version::CURRENT;
+    let mut clock = Clock::start();
     let served = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        serve(environment, stdin, &mut version)
+        serve(environment, stdin, &mut version, &mut clock)
     }));
     // The panic's text has gone to standard error.
     let served = served.unwrap_or_else(|panic| Err(panicked(&*panic)));
@@ -34,6 +36,7 @@ pub fn run(environment: &impl Environment, stdin: impl Read, mut stdout: impl Wr
                 details = error.details(),
                 "{error}"
             );
+            report::failure(environment, &error, clock.phases());
             (Some(error.document(version)), ExitCode::FAILURE)
         }
     };
@@ -51,6 +54,7 @@ fn serve(
     environment: &impl Environment,
     stdin: impl Read,
     version: &mut Version,
+    clock: &mut Clock,
 ) -> Result<Option<String>, Error> {
     let command = cni::command(environment)?;
     let mut input = Vec::new();
@@ -78,7 +82,8 @@ fn serve(
     match command {
         Command::Add => {
             let attachment = attachment(environment)?;
-            let document = add::add(&config, &attachment, &mut api_server(&config), &records)?;
+            let mut cluster = api_server(&config);
+            let document = add::add(&config, &attachment, &mut cluster, &records, clock)?;
             return Ok(Some(document));
         }
         Command::Check => {

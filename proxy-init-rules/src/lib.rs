@@ -23,6 +23,7 @@ pub mod overrides;
 pub mod parse;
 pub mod port;
 mod render;
+pub mod report;
 pub mod rule;
 pub mod ruleset;
 pub mod subnet;
