@@ -4,6 +4,7 @@
 //! process: it is bounded, and what is not understood is counted and dropped.
 
 use std::{
+    collections::VecDeque,
     net::Shutdown,
     os::unix::net::UnixDatagram,
     path::{Path, PathBuf},
@@ -23,6 +24,9 @@ use crate::{
 };
 
 mod line;
+
+/// How many datagrams are kept in memory at once.
+const MOST_WAITING: usize = 64;
 
 /// Reading JSON takes little.
 const STACK: usize = 256 << 10;
@@ -124,28 +128,49 @@ impl Drop for Listening {
 fn listen(socket: &UnixDatagram, metrics: &Metrics, over: &AtomicBool) {
     // One byte more, by which a datagram that is too long is known.
     let mut buffer = vec![0; LARGEST + 1];
+    let mut waiting = VecDeque::new();
     let mut warned = false;
-    while !over.load(Ordering::Relaxed) {
+    loop {
+        // Nothing is left to listen to on an error; a signal does not get here.
         let Ok(length) = socket.recv(&mut buffer) else {
-            // Nothing is left to listen to; a signal does not get here.
-            break;
+            return;
         };
+        waiting.push_back(buffer[..length].to_vec());
+        empty(socket, &mut buffer, &mut waiting);
+        // A socket that was shut down gives empty datagrams without end.
         if over.load(Ordering::Relaxed) {
-            break;
+            return;
         }
-        match line::read(&buffer[..length]) {
-            Some(report) => {
-                line::log(&report);
-                metrics.decision(&report);
-            }
-            None => {
-                metrics.ignored();
-                if !std::mem::replace(&mut warned, true) {
-                    warn!(
-                        "A datagram on the log socket is no report of linkerd-cni and is ignored, as all such are from now on"
-                    );
-                }
-            }
+        for datagram in waiting.drain(..) {
+            take(&datagram, metrics, &mut warned);
         }
+    }
+}
+
+/// Empties the kernel's queue before a word is written: it may be as short as 10
+/// (`net.unix.max_dgram_qlen`), and pods start in bursts.
+fn empty(socket: &UnixDatagram, buffer: &mut [u8], waiting: &mut VecDeque<Vec<u8>>) {
+    if socket.set_nonblocking(true).is_err() {
+        return;
+    }
+    while waiting.len() < MOST_WAITING
+        && let Ok(length) = socket.recv(buffer)
+    {
+        waiting.push_back(buffer[..length].to_vec());
+    }
+    let _ = socket.set_nonblocking(false);
+}
+
+fn take(datagram: &[u8], metrics: &Metrics, warned: &mut bool) {
+    if let Some(report) = line::read(datagram) {
+        line::log(&report);
+        metrics.decision(&report);
+        return;
+    }
+    metrics.ignored();
+    if !std::mem::replace(warned, true) {
+        warn!(
+            "A datagram on the log socket is no report of linkerd-cni and is ignored, as all such are from now on"
+        );
     }
 }

@@ -12,8 +12,10 @@
 pub mod api_server;
 pub mod binaries;
 pub mod chain;
+pub mod exposition;
 pub mod fake;
 pub mod fixtures;
+pub mod http;
 pub mod kubeconfig;
 pub mod netns;
 pub mod node;

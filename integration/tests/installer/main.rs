@@ -11,6 +11,7 @@
 
 mod broken;
 mod commands;
+mod decisions;
 mod executables;
 mod faults;
 mod fight;

@@ -21,6 +21,7 @@ mod locks;
 mod previous_result;
 mod protocol;
 mod record;
+mod reporting;
 mod run_directory;
 mod secrets;
 mod traffic;
