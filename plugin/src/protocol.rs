@@ -65,7 +65,7 @@ fn serve(
             Err(error) => Err(Error::new(Code::Io, "standard input cannot be read")
                 .with_details(error.to_string())),
         };
-    log::init(config.as_ref().map_or("warn", |config| &config.log_level));
+    start_log(config.as_ref().ok());
     if let Ok(config) = &config {
         *version = config.version;
     }
@@ -99,6 +99,18 @@ fn serve(
         Command::Del | Command::Version => {}
     }
     Ok(None)
+}
+
+/// A log file that cannot be used costs a warning and nothing else.
+fn start_log(config: Option<&NetworkConfig>) {
+    let level = config.map_or("warn", |config| &config.log_level);
+    match config.map(NetworkConfig::log_file).transpose() {
+        Ok(file) => log::init(level, file.flatten()),
+        Err(error) => {
+            log::init(level, None);
+            tracing::warn!("{error}; there is no log file");
+        }
+    }
 }
 
 /// DEL takes whatever it is given: a runtime that is refused here never gets rid of the pod.

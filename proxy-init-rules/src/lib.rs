@@ -19,6 +19,7 @@
 pub mod annotation;
 pub mod config;
 pub mod difference;
+pub mod log_file;
 pub mod overrides;
 pub mod parse;
 pub mod port;
@@ -32,6 +33,7 @@ pub mod walk;
 pub use annotation::{Annotated, AnnotationError, Suggestion, suggestions};
 pub use config::{Config, ConfigError, Id, IptablesMode, RawConfig};
 pub use difference::{Difference, difference, difference_in_effect};
+pub use log_file::{LogFile, LogFileError};
 pub use overrides::Overrides;
 pub use parse::{NatTable, ParseError};
 pub use port::{Port, PortError, PortRange};
