@@ -18,6 +18,7 @@ mod golden;
 mod idempotence;
 mod interruption;
 mod locks;
+mod log_file;
 mod previous_result;
 mod protocol;
 mod record;
