@@ -11,6 +11,9 @@ use crate::{desired, settings::Settings};
 /// How often the node is read again because it changed meanwhile.
 const ROUNDS: usize = 5;
 
+/// Who the change is put down to.
+const MANAGER: &str = "linkerd-cni-installer";
+
 /// What came of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Untainted {
@@ -52,7 +55,7 @@ enum Attempt {
 /// Why the node has it still, or may have.
 pub fn untaint(settings: &Settings, key: &str) -> Result<Untainted, UntaintError> {
     for _ in 0..ROUNDS {
-        match wait(PATIENCE * 2, attempt(settings, key)).map_err(UntaintError::Unknown)?? {
+        match wait(PATIENCE, attempt(settings, key)).map_err(UntaintError::Unknown)?? {
             Attempt::Done(done) => return Ok(done),
             Attempt::Again => {}
         }
@@ -74,7 +77,7 @@ async fn attempt(settings: &Settings, key: &str) -> Result<Attempt, UntaintError
     };
     let request = Request::builder()
         .method(Method::PATCH)
-        .uri(format!("/api/v1/nodes/{name}"))
+        .uri(format!("/api/v1/nodes/{name}?fieldManager={MANAGER}"))
         .header(CONTENT_TYPE, "application/json-patch+json")
         .body(patch.to_string().into_bytes())
         .map_err(|error| UntaintError::Unknown(error.to_string()))?;
