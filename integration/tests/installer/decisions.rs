@@ -173,7 +173,7 @@ fn the_directory_and_the_socket_are_for_root_alone_and_the_socket_goes() {
 
     // One that is killed leaves it, and the next one takes its place.
     node.start_behind(&[]);
-    node.wait("the socket", |node| socket(node).exists());
+    node.wait("the socket", |node| node.logged(LISTENING) == 2);
     node.stop(Signal::SIGKILL);
     assert!(socket(&node).exists());
     node.start_behind(&[]);
