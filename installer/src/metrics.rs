@@ -11,12 +11,14 @@ use std::{
 
 use prometheus_client::{
     encoding::{EncodeLabelSet, text::encode},
-    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram, info::Info},
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::Registry,
 };
 use proxy_init_rules::report::{Outcome, Report};
 
 use crate::reconcile::Pass;
+
+mod classic;
 
 /// Seconds: a pass-through takes a few milliseconds, an API server that is away 10 s.
 const BUCKETS: [f64; 13] = [
@@ -47,6 +49,11 @@ pub struct Metrics {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct PassLabels {
     result: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct BuildLabels {
+    version: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -95,11 +102,14 @@ impl Metrics {
         metrics
     }
 
-    /// The library appends `_total` and `_info`.
+    /// The library appends `_total` to the names of counters.
     fn register_installer(&mut self) {
         let to = &mut self.registry;
-        let build = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
-        to.register("linkerd_cni_build", "What runs here", build);
+        let build = Family::<BuildLabels, Gauge>::default();
+        let version = env!("CARGO_PKG_VERSION");
+        build.get_or_create(&BuildLabels { version }).set(1);
+        // A gauge, as other exporters have it: the type `info` is one that not everybody reads.
+        to.register("linkerd_cni_build_info", "What runs here", build);
         let installer = to.sub_registry_with_prefix("linkerd_cni_installer");
         installer.register(
             "passes",
@@ -213,6 +223,15 @@ impl Metrics {
         let mut text = String::new();
         encode(&mut text, &self.registry)?;
         Ok(text)
+    }
+
+    /// The same in the text format of before OpenMetrics.
+    ///
+    /// # Errors
+    ///
+    /// As [`Metrics::text`].
+    pub fn classic_text(&self) -> Result<String, fmt::Error> {
+        self.text().map(|text| classic::classic(&text))
     }
 
     fn bounded(&self, labels: AddLabels) -> AddLabels {

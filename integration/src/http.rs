@@ -21,11 +21,17 @@ pub struct Answer {
 ///
 /// If there is no whole answer.
 pub fn get(address: SocketAddr, path: &str) -> Answer {
-    send(
-        address,
-        &format!("GET {path} HTTP/1.1\r\nhost: {address}\r\n\r\n"),
-    )
-    .unwrap_or_else(|error| panic!("{path}: {error}"))
+    get_as(address, path, "*/*")
+}
+
+/// As [`get`], with a word on what is accepted.
+///
+/// # Panics
+///
+/// As [`get`].
+pub fn get_as(address: SocketAddr, path: &str, accept: &str) -> Answer {
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\naccept: {accept}\r\n\r\n");
+    send(address, &request).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
 /// Sends these bytes, and reads until the other side closes.

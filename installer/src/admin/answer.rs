@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use http::{
-    HeaderValue, Method, Request, Response, StatusCode,
-    header::{ALLOW, CONTENT_TYPE},
+    HeaderMap, HeaderValue, Method, Request, Response, StatusCode,
+    header::{ACCEPT, ALLOW, CONTENT_TYPE},
 };
 use http_body_util::Full;
 use hyper::body::Bytes;
@@ -13,8 +13,9 @@ use super::Served;
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// The format that the metrics library writes, which Prometheus asks for first.
-const METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// The formats of metrics; Prometheus asks for the first.
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const CLASSIC: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Answers a request; its body, if there is one, is not read.
 pub(super) fn answer<B>(request: &Request<B>, served: &Served) -> Response<Full<Bytes>> {
@@ -27,7 +28,7 @@ pub(super) fn answer<B>(request: &Request<B>, served: &Served) -> Response<Full<
     match request.uri().path() {
         "/live" => live(served),
         "/ready" => ready(served),
-        "/metrics" => metrics(served),
+        "/metrics" => metrics(request.headers(), served),
         _ => text(
             StatusCode::NOT_FOUND,
             "there are /live, /ready and /metrics\n",
@@ -55,9 +56,16 @@ fn ready(served: &Served) -> Response<Full<Bytes>> {
     text(StatusCode::SERVICE_UNAVAILABLE, why)
 }
 
-fn metrics(served: &Served) -> Response<Full<Bytes>> {
-    match served.metrics.text() {
-        Ok(metrics) => response(StatusCode::OK, METRICS, metrics),
+fn metrics(headers: &HeaderMap, served: &Served) -> Response<Full<Bytes>> {
+    let accepted = headers.get_all(ACCEPT).iter();
+    let mut accepted = accepted.filter_map(|value| value.to_str().ok());
+    let (kind, metrics) = if accepted.any(|value| value.contains("application/openmetrics-text")) {
+        (OPENMETRICS, served.metrics.text())
+    } else {
+        (CLASSIC, served.metrics.classic_text())
+    };
+    match metrics {
+        Ok(metrics) => response(StatusCode::OK, kind, metrics),
         Err(e) => text(StatusCode::INTERNAL_SERVER_ERROR, e.to_string()),
     }
 }

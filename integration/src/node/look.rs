@@ -41,14 +41,20 @@ impl Node {
         address.parse().expect("an address")
     }
 
-    /// The metrics as they are now.
+    /// The metrics as they are now, asked for as Prometheus does.
     ///
     /// # Panics
     ///
     /// If they are not served, or not as they should be.
     pub fn metrics(&self) -> Exposition {
-        let answer = http::get(self.admin(), "/metrics");
-        assert_eq!(answer.status, 200, "{answer:?}");
+        let accept =
+            "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3";
+        let answer = http::get_as(self.admin(), "/metrics", accept);
+        assert!(
+            answer
+                .head
+                .contains("application/openmetrics-text; version=1.0.0")
+        );
         Exposition::parse(&answer.body)
     }
 

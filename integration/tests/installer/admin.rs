@@ -1,5 +1,6 @@
 //! `/live`, `/ready` and `/metrics`.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
@@ -143,6 +144,34 @@ fn metrics_tell_what_was_done() {
     });
     let expiry = "linkerd_cni_installer_token_expiry_timestamp_seconds";
     assert_eq!(node.metrics().value(expiry), None);
+}
+
+#[test]
+fn who_does_not_ask_for_openmetrics_gets_the_classic_text() {
+    let mut node = node("127.0.0.1:0");
+    node.start();
+    let answer = http::get(node.admin(), "/metrics");
+    assert!(
+        answer
+            .head
+            .contains("content-type: text/plain; version=0.0.4"),
+        "{answer:?}"
+    );
+    let types: BTreeMap<_, _> = answer
+        .body
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '))
+        .collect();
+    for line in answer.body.lines().filter(|line| !line.starts_with('#')) {
+        let name = line.split(['{', ' ']).next().unwrap();
+        let expected = if name.ends_with("_total") {
+            "counter"
+        } else {
+            "gauge"
+        };
+        assert_eq!(types.get(name), Some(&expected), "{line}");
+    }
+    assert!(!answer.body.contains("EOF"));
 }
 
 #[test]
