@@ -101,6 +101,22 @@ mod tests {
     }
 
     #[test]
+    fn who_opened_the_file_before_it_was_renamed_does_not_rename_the_next_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let to = LogFile {
+            path: directory.path().join("cni.log"),
+            max_bytes: 10,
+        };
+        append(&to, b"old\n").unwrap();
+        let opened = open(&to).unwrap();
+        assert!(rotate(&to, &opened).unwrap());
+        append(&to, b"new\n").unwrap();
+        assert!(rotate(&to, &opened).unwrap());
+        assert_eq!(fs::read_to_string(&to.path).unwrap(), "new\n");
+        assert_eq!(fs::read_to_string(former(&to)).unwrap(), "old\n");
+    }
+
+    #[test]
     fn what_is_no_file_is_refused_without_a_wait() {
         let directory = tempfile::tempdir().unwrap();
         let fifo = directory.path().join("fifo");
