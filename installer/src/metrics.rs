@@ -3,31 +3,28 @@
 //! The names are a contract: dashboards and alert rules are written against them.
 
 use std::{
-    collections::BTreeSet,
     fmt,
-    sync::{Mutex, PoisonError},
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use prometheus_client::{
-    encoding::{EncodeLabelSet, text::encode},
+    encoding::text::encode,
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::Registry,
 };
-use proxy_init_rules::report::{Outcome, Report};
+use proxy_init_rules::report::Report;
 
 use crate::reconcile::Pass;
 
 mod classic;
+mod labels;
+
+use labels::{AddLabels, BuildLabels, NoLabels, PassLabels, PhaseLabels, Series};
 
 /// Seconds: a pass-through takes a few milliseconds, an API server that is away 10 s.
 const BUCKETS: [f64; 13] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
 ];
-
-/// How many combinations of labels are kept apart. What they hold comes from outside of the
-/// process, and each costs memory here and in Prometheus.
-const MOST_SERIES: usize = 100;
 
 /// Everything that is counted.
 #[derive(Debug)]
@@ -43,32 +40,7 @@ pub struct Metrics {
     ignored: Counter,
     adds: Family<AddLabels, Counter>,
     durations: Family<PhaseLabels, Histogram, fn() -> Histogram>,
-    series: Mutex<BTreeSet<AddLabels>>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct PassLabels {
-    result: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct BuildLabels {
-    version: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct NoLabels {}
-
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
-struct AddLabels {
-    decision: &'static str,
-    reason: String,
-    backend: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct PhaseLabels {
-    phase: &'static str,
+    series: Series,
 }
 
 // === impl Metrics ===
@@ -95,7 +67,7 @@ impl Metrics {
             ignored: Counter::default(),
             adds: Family::default(),
             durations: Family::new_with_constructor(durations),
-            series: Mutex::default(),
+            series: Series::default(),
         };
         metrics.register_installer();
         metrics.register_plugin();
@@ -195,10 +167,10 @@ impl Metrics {
 
     /// Counts a decision; only those of ADD.
     pub fn decision(&self, report: &Report) {
-        let Some(labels) = labels(report).filter(|_| report.verb == "ADD") else {
+        let Some(labels) = AddLabels::of(report).filter(|_| report.verb == "ADD") else {
             return;
         };
-        self.adds.get_or_create(&self.bounded(labels)).inc();
+        self.adds.get_or_create(&self.series.bound(labels)).inc();
         let took = report.milliseconds;
         let happened = |part: f64| (part > 0.0).then_some(part);
         for (phase, took) in [
@@ -232,49 +204,6 @@ impl Metrics {
     /// As [`Metrics::text`].
     pub fn classic_text(&self) -> Result<String, fmt::Error> {
         self.text().map(|text| classic::classic(&text))
-    }
-
-    fn bounded(&self, labels: AddLabels) -> AddLabels {
-        let mut series = self.series.lock().unwrap_or_else(PoisonError::into_inner);
-        if series.contains(&labels) {
-            return labels;
-        }
-        if series.len() < MOST_SERIES {
-            series.insert(labels.clone());
-            return labels;
-        }
-        let other = || OTHER.to_owned();
-        AddLabels {
-            reason: other(),
-            backend: other(),
-            ..labels
-        }
-    }
-}
-
-/// What stands for a word that nobody of ours would say.
-const OTHER: &str = "other";
-
-fn labels(report: &Report) -> Option<AddLabels> {
-    let (decision, reason, backend) = match &report.outcome {
-        Outcome::Redirect { backend, .. } => ("redirect", String::new(), word(backend)),
-        Outcome::Pass { reason } => ("pass", word(reason), String::new()),
-        Outcome::Error { code, .. } => ("error", code.to_string(), String::new()),
-        Outcome::Unknown => return None,
-    };
-    Some(AddLabels {
-        decision,
-        reason,
-        backend,
-    })
-}
-
-fn word(text: &str) -> String {
-    let fits = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-    if text.len() <= 32 && text.bytes().all(fits) {
-        text.to_owned()
-    } else {
-        OTHER.to_owned()
     }
 }
 

@@ -1,6 +1,6 @@
-use proxy_init_rules::report::Milliseconds;
+use proxy_init_rules::report::{Milliseconds, Outcome};
 
-use super::*;
+use super::{labels::MOST_SERIES, *};
 
 fn report(outcome: Outcome) -> Report {
     Report {
