@@ -1,9 +1,10 @@
 //! The one question to the API server: does our DaemonSet stay on this node?
 //!
 //! Asked only on leaving. The runtime and the TLS stack are made then and not
-//! before, so that they cost nothing while the node is idle.
+//! before, so that they cost nothing while the node is idle. The same holds for
+//! the one change, a startup taint that is removed.
 
-use std::{error::Error, time::Duration};
+use std::{error::Error, future::Future, time::Duration};
 
 use k8s_openapi::api::{apps::v1::DaemonSet, core::v1::Node};
 use kube::{Api, Client, Config, config::AuthInfo};
@@ -11,8 +12,10 @@ use kube::{Api, Client, Config, config::AuthInfo};
 use crate::{desired, kubeconfig, settings::Settings};
 
 mod placement;
+mod untaint;
 
 pub use placement::is_meant;
+pub use untaint::{UntaintError, Untainted, untaint};
 
 /// How long the answer may take (installer.md 5).
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -53,22 +56,23 @@ enum AskError {
 /// Asks for our DaemonSet, for three seconds at most.
 #[must_use]
 pub fn ask(settings: &Settings) -> Answer {
-    let runtime = match tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-    {
-        Ok(runtime) => runtime,
-        Err(e) => return Answer::Unknown(e.to_string()),
-    };
-    let answer =
-        runtime.block_on(async { tokio::time::timeout(PATIENCE, question(settings)).await });
-    // A name that is still being looked up would block an orderly shutdown.
-    runtime.shutdown_background();
-    match answer {
+    match wait(PATIENCE, question(settings)) {
         Ok(Ok(answer)) => answer,
         Ok(Err(e)) => Answer::Unknown(with_causes(&e)),
-        Err(_) => Answer::Unknown(format!("no answer within {} s", PATIENCE.as_secs())),
+        Err(why) => Answer::Unknown(why),
     }
+}
+
+/// Waits for something on a runtime of its own.
+fn wait<T>(patience: Duration, work: impl Future<Output = T>) -> Result<T, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| e.to_string())?;
+    let done = runtime.block_on(async { tokio::time::timeout(patience, work).await });
+    // A name that is still being looked up would block an orderly shutdown.
+    runtime.shutdown_background();
+    done.map_err(|_| format!("no answer within {} s", patience.as_secs()))
 }
 
 async fn question(settings: &Settings) -> Result<Answer, AskError> {

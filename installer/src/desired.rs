@@ -49,6 +49,8 @@ pub struct Kubeconfig {
     pub text: String,
     /// How long its token is good for.
     pub freshness: Freshness,
+    /// When its token ends, in seconds since 1970, if it says.
+    pub expiry: Option<u64>,
 }
 
 // === impl Source ===
@@ -146,6 +148,7 @@ pub fn kubeconfig(settings: &Settings) -> Result<Kubeconfig, Missing> {
     Ok(Kubeconfig {
         text: kubeconfig::render(server, &token, ca.as_bytes())?,
         freshness: kubeconfig::freshness(&token, now),
+        expiry: kubeconfig::expiry(&token),
     })
 }
 

@@ -19,11 +19,13 @@ mod apply;
 mod error;
 mod executable;
 mod leftovers;
+mod socket;
 
 pub use apply::apply;
 pub use error::FileError;
 pub use executable::{Intact, install_executable, is_intact, make_directory};
 pub use leftovers::remove_leftovers;
+pub use socket::{Bound, bind, is_listened_to};
 
 use error::Context as _;
 
@@ -34,6 +36,13 @@ pub const TEMPORARY: &str = ".linkerd-cni-tmp";
 #[must_use]
 pub fn is_temporary(name: &OsStr) -> bool {
     name.to_str().is_some_and(|name| name.ends_with(TEMPORARY))
+}
+
+/// A host path as we see it. `Path::join` would drop the prefix, because host
+/// paths are absolute.
+#[must_use]
+pub fn under(prefix: &Path, path: &Path) -> PathBuf {
+    prefix.join(path.strip_prefix("/").unwrap_or(path))
 }
 
 /// Writes a file that is ours alone, such as the kubeconfig; the mode holds

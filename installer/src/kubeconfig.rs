@@ -113,7 +113,8 @@ pub fn freshness(token: &str, now: u64) -> Freshness {
     }
 }
 
-fn expiry(token: &str) -> Option<u64> {
+/// The `exp` of a JSON web token.
+pub(crate) fn expiry(token: &str) -> Option<u64> {
     let payload = URL_SAFE_NO_PAD
         .decode(token.split('.').nth(1)?.trim_end_matches('='))
         .ok()?;

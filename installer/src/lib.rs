@@ -3,17 +3,23 @@
 //!
 //! Pure in the middle ([`conflist`], [`template`], [`kubeconfig`], [`plan`]),
 //! with one door for each side effect: [`files`] writes, [`snapshot`] reads,
-//! [`watch`] and [`signals`] wait, [`cluster`] asks.
+//! [`watch`] and [`signals`] wait, [`cluster`] asks, [`decisions`] listens,
+//! [`admin`] answers.
 
+pub mod admin;
 pub mod cluster;
 pub mod conflist;
+pub mod decisions;
 pub mod desired;
 pub mod diff;
 pub mod exit;
 pub mod fight;
 pub mod files;
+pub mod health;
 pub mod kubeconfig;
 pub mod log;
+pub mod metrics;
+pub mod monitor;
 pub mod plan;
 pub mod preview;
 pub mod reconcile;
@@ -22,6 +28,7 @@ pub mod settings;
 pub mod signals;
 pub mod snapshot;
 pub mod status;
+pub mod taint;
 pub mod template;
 pub mod uninstall;
 pub mod watch;

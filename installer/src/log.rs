@@ -95,7 +95,7 @@ fn now() -> String {
 
 /// A text on one line: a file's name may hold a line end, and must not be able
 /// to write a log line of its own.
-fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c.is_control() {

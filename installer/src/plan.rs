@@ -101,6 +101,8 @@ pub struct Plan {
     pub changes: Vec<Change>,
     /// Said once for each content.
     pub findings: Vec<Finding>,
+    /// The configurations that are chained as they should be.
+    pub already: BTreeSet<OsString>,
     /// How many configurations are chained once the plan is carried out.
     pub chained: usize,
 }

@@ -5,7 +5,8 @@ use std::{ffi::OsStr, path::Path};
 use crate::{
     conflist::Entry,
     desired::{self, Source},
-    diff, files,
+    diff,
+    files::{self, Intact},
     plan::{self, Change, Files, Found, INTERFACE_MODE},
     reconcile,
     settings::Settings,
@@ -46,7 +47,10 @@ fn differing_executables(settings: &Settings) -> Result<String, files::FileError
             settings.bin_dir.join(name).display()
         )
     };
-    Ok(status::differing(settings)?.into_iter().map(line).collect())
+    Ok(status::differing(settings, &mut Intact::default())?
+        .into_iter()
+        .map(line)
+        .collect())
 }
 
 fn interface_mode(settings: &Settings) -> String {

@@ -3,7 +3,7 @@
 //! configuration ever names an executable that is not there (installer.md 2).
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     ffi::{OsStr, OsString},
     time::Instant,
 };
@@ -20,6 +20,7 @@ use crate::{
     plan::INTERFACE_MODE,
     settings::Settings,
     snapshot::Signature,
+    status::{self, Check},
 };
 
 mod configurations;
@@ -42,6 +43,8 @@ pub struct Reconciler {
     /// For what we do about it.
     actions: Budget,
     known: BTreeMap<OsString, Signature>,
+    /// The configurations that were chained at the end of the last pass.
+    chained: BTreeSet<OsString>,
     noted: String,
 }
 
@@ -54,6 +57,12 @@ pub struct Pass {
     pub held: bool,
     /// When there is something to be done before the next resync.
     pub again: Option<Instant>,
+    /// How many configurations are chained, if the pass came that far.
+    pub chained: Option<usize>,
+    /// How many were chained by us before and had to be chained again.
+    pub undone: u64,
+    /// When the token in the kubeconfig ends, in seconds since 1970.
+    pub token_expiry: Option<u64>,
 }
 
 /// Why a step could not be done.
@@ -87,6 +96,7 @@ impl Reconciler {
             events: Budget::new(30),
             actions: Budget::new(60),
             known: BTreeMap::new(),
+            chained: BTreeSet::new(),
             noted: String::new(),
         }
     }
@@ -149,7 +159,7 @@ impl Reconciler {
 
     fn steps(&mut self, renewed: &[OsString], pass: &mut Pass) -> Result<(), Held> {
         pass.changed |= self.executables().map_err(Held::Executable)?;
-        pass.changed |= self.kubeconfig()?;
+        pass.changed |= self.kubeconfig(pass)?;
         let namespace = desired::namespace(&self.settings).map_err(Held::Namespace)?;
         // It was checked at start; only the namespace is new.
         let Ok(template) = self.source.fill(&self.settings, &namespace) else {
@@ -193,8 +203,9 @@ impl Reconciler {
         Ok(wrote)
     }
 
-    fn kubeconfig(&mut self) -> Result<bool, Held> {
+    fn kubeconfig(&mut self, pass: &mut Pass) -> Result<bool, Held> {
         let wanted = desired::kubeconfig(&self.settings)?;
+        pass.token_expiry = wanted.expiry;
         let Settings {
             kubeconfig: path,
             kubeconfig_mode: mode,
@@ -227,8 +238,14 @@ impl Reconciler {
         }
     }
 
-    /// Tells `status` what it cannot see by itself.
-    fn note_state(&mut self) {
+    /// Looks at what `status` looks at.
+    pub fn look(&mut self) -> Vec<Check> {
+        let notes = self.notes();
+        status::look(&self.settings, &mut self.intact, &notes)
+    }
+
+    /// What `status` cannot see by itself.
+    fn notes(&self) -> String {
         let fights: Vec<_> = self
             .fights
             .files()
@@ -239,7 +256,11 @@ impl Reconciler {
                 )
             })
             .collect();
-        let note = fights.concat();
+        fights.concat()
+    }
+
+    fn note_state(&mut self) {
+        let note = self.notes();
         if note != self.noted
             && files::note(&self.settings.state_dir.join("not-ready"), &note).is_ok()
         {

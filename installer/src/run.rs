@@ -14,6 +14,7 @@ use crate::{
     desired::{Source, SourceError},
     exit,
     files::{self, FileError},
+    monitor::Monitor,
     reconcile::{self, Pass, Reconciler},
     settings::Settings,
     signals,
@@ -65,15 +66,22 @@ pub fn run(settings: Settings) -> Result<bool, StartError> {
         settings.service_account.clone(),
     ];
     // Watches first: what is dropped in during the first pass is then seen.
-    let watches = stay.then(|| Watches::new(dirs, wake));
+    let mut staying = stay.then(|| (Watches::new(dirs, wake), Monitor::start(&settings)));
     let mut reconciler = Reconciler::new(settings, source);
     reconciler.remove_interface_mode()?;
     let pass = reconciler.pass(&[]);
     reconciler.remove_leftovers();
-    match watches {
-        Some(watches) => Ok(stay_chained(&mut reconciler, watches, &events, &pass)),
-        None => Ok(!pass.held),
-    }
+    let Some((watches, monitor)) = &mut staying else {
+        return Ok(!pass.held);
+    };
+    monitor.passed(&pass, &mut reconciler);
+    Ok(stay_chained(
+        &mut reconciler,
+        watches,
+        monitor,
+        &events,
+        &pass,
+    ))
 }
 
 /// What can be known to be wrong before anything is written.
@@ -105,21 +113,24 @@ fn warn_of_mode(mode: u32) {
 
 fn stay_chained(
     reconciler: &mut Reconciler,
-    mut watches: Watches,
+    watches: &mut Watches,
+    monitor: &mut Monitor,
     events: &mpsc::Receiver<watch::Wake>,
     first: &Pass,
 ) -> bool {
-    let mut deadline = deadline(reconciler.settings(), &watches, first);
+    let mut deadline = deadline(reconciler.settings(), watches, first);
     loop {
         match watch::next(events, deadline) {
             Turn::Leave(signal) => {
                 info!("{signal} received");
+                monitor.leaves();
                 return exit::leave(reconciler.settings());
             }
             Turn::Pass(changes) => {
                 watches.renew(&changes);
                 let pass = answer(reconciler, &changes);
-                deadline = self::deadline(reconciler.settings(), &watches, &pass);
+                monitor.passed(&pass, reconciler);
+                deadline = self::deadline(reconciler.settings(), watches, &pass);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The settings: flags and environment in, checked values out (installer.md 1).
 
-use std::{ffi::OsString, path::PathBuf, time::Duration};
+use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -114,6 +114,13 @@ pub struct Arguments {
     /// Where `run` tells `status` why it is not ready [default: /run/linkerd-cni-installer]
     #[arg(long, global = true, env)]
     state_dir: Option<OsString>,
+    /// IP:PORT where /live, /ready and /metrics are served; not set: nowhere
+    #[arg(long, global = true, env)]
+    admin_address: Option<String>,
+    /// Taint that is removed from our own node once it is ready, such as
+    /// linkerd.io/cni-not-ready; not set: none
+    #[arg(long, global = true, env)]
+    startup_taint: Option<String>,
     /// error, warn, info, debug or trace [default: info]
     #[arg(long, global = true, env)]
     log_level: Option<String>,
@@ -165,6 +172,10 @@ pub struct Settings {
     pub node_name: String,
     /// Where `run` tells `status` why it is not ready.
     pub state_dir: PathBuf,
+    /// Where `/live`, `/ready` and `/metrics` are served, if anywhere.
+    pub admin_address: Option<SocketAddr>,
+    /// The key of the taint that goes once the node is ready, if any.
+    pub startup_taint: Option<String>,
     /// Least severe lines that are written.
     pub log_level: tracing::Level,
     /// Shape of the log.

@@ -25,12 +25,17 @@ pub struct Check {
 /// Looks at everything that a pod on this node needs (installer.md 1).
 #[must_use]
 pub fn status(settings: &Settings) -> Vec<Check> {
+    let notes = fs::read_to_string(settings.state_dir.join("not-ready")).unwrap_or_default();
+    look(settings, &mut Intact::default(), &notes)
+}
+
+/// The same for one who has looked at the executables before, and has notes of his own.
+pub(crate) fn look(settings: &Settings, intact: &mut Intact, notes: &str) -> Vec<Check> {
     let mut checks = vec![
-        executables(settings),
+        executables(settings, intact),
         kubeconfig(settings),
         configuration(settings),
     ];
-    let notes = fs::read_to_string(settings.state_dir.join("not-ready")).unwrap_or_default();
     checks.extend(
         notes
             .lines()
@@ -39,7 +44,7 @@ pub fn status(settings: &Settings) -> Vec<Check> {
     checks
 }
 
-fn executables(settings: &Settings) -> Check {
+fn executables(settings: &Settings, intact: &mut Intact) -> Check {
     const WHAT: &str = "executable";
     let bin_dir = settings.bin_dir.display();
     match files::regular_files(&settings.source_dir) {
@@ -47,7 +52,7 @@ fn executables(settings: &Settings) -> Check {
         Ok(sources) if sources.is_empty() => {
             fault(WHAT, format!("none in {}", settings.source_dir.display()))
         }
-        Ok(_) => match differing(settings) {
+        Ok(_) => match differing(settings, intact) {
             Err(e) => fault(WHAT, e.to_string()),
             Ok(names) if names.is_empty() => good(WHAT, format!("intact in {bin_dir}")),
             Ok(names) => fault(
@@ -125,15 +130,14 @@ fn entry(settings: &Settings) -> Result<Entry, String> {
 }
 
 /// The names of our executables that are not on the host as they should be.
-pub(crate) fn differing(settings: &Settings) -> Result<Vec<String>, files::FileError> {
+pub(crate) fn differing(
+    settings: &Settings,
+    intact: &mut Intact,
+) -> Result<Vec<String>, files::FileError> {
     let mut names = Vec::new();
     for source in files::regular_files(&settings.source_dir)? {
         let name = source.file_name().unwrap_or_default();
-        if !files::is_intact(
-            &source,
-            &settings.bin_dir.join(name),
-            &mut Intact::default(),
-        )? {
+        if !files::is_intact(&source, &settings.bin_dir.join(name), intact)? {
             names.push(name.to_string_lossy().into_owned());
         }
     }

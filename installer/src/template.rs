@@ -3,7 +3,8 @@
 //! A template that the plugin could not read would fail every pod on the node,
 //! so it stops the installer before the node is touched (installer.md 1).
 
-use proxy_init_rules::{Config, ConfigError, RawConfig};
+use proxy_init_rules::{Config, ConfigError, LogFile, LogFileError, RawConfig};
+use serde_json::Value;
 
 use crate::conflist::{Entry, Fault, Layout, OUR_TYPE, Tree, quoted};
 
@@ -68,6 +69,9 @@ pub enum TemplateError {
     /// `linkerd` does not parse (rules.md 1).
     #[error("the CNI configuration template is not valid: {0}")]
     Linkerd(#[from] ConfigError),
+    /// `log_file` or `log_file_max_bytes` cannot be used.
+    #[error("key {0} in the CNI configuration template")]
+    LogFile(#[from] LogFileError),
 }
 
 /// Fills in a template and checks it.
@@ -103,12 +107,19 @@ fn check(tree: &Tree) -> Result<(), TemplateError> {
         ));
     }
     let linkerd = tree.get("linkerd").ok_or(TemplateError::NoLinkerd)?;
-    // The scanner accepts what Go does; serde is stricter only on strings that
-    // are no Unicode, and then the plugin would refuse them as well.
-    let linkerd = serde_json::from_str(&linkerd.render(&Layout::compact()))
-        .unwrap_or(serde_json::Value::Null);
-    Config::try_from(RawConfig::from_value(&linkerd)?)?;
+    Config::try_from(RawConfig::from_value(&value(linkerd))?)?;
+    let [path, max_bytes] = ["log_file", "log_file_max_bytes"].map(|key| tree.get(key));
+    LogFile::read(
+        &path.map(value).unwrap_or_default(),
+        &max_bytes.map(value).unwrap_or_default(),
+    )?;
     Ok(())
+}
+
+/// The scanner accepts what Go does; serde is stricter only on strings that are
+/// no Unicode, and then the plugin would refuse them as well.
+fn value(tree: &Tree) -> Value {
+    serde_json::from_str(&tree.render(&Layout::compact())).unwrap_or_default()
 }
 
 /// Values come from the environment, and stand inside JSON strings.
@@ -233,6 +244,23 @@ mod tests {
             fill(&text, &values()),
             Err(TemplateError::Kubernetes)
         ));
+    }
+
+    #[test]
+    fn a_log_file_that_the_plugin_could_not_use_is_refused() {
+        for (value, word) in [
+            (r#""log_file": "cni.log""#, "log_file: \"cni.log\""),
+            (
+                r#""log_file": "/l", "log_file_max_bytes": "10""#,
+                "log_file_max_bytes: \"10\"",
+            ),
+        ] {
+            let text = TEMPLATE.replace("\"policy\"", &format!("{value}, \"policy\""));
+            let error = fill(&text, &values()).unwrap_err().to_string();
+            assert!(error.contains(word), "{error}");
+        }
+        let text = TEMPLATE.replace("\"policy\"", r#""log_file": "/var/log/l", "policy""#);
+        assert!(fill(&text, &values()).is_ok());
     }
 
     #[test]

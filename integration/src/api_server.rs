@@ -21,6 +21,7 @@ use self::fault::{Place, Planned};
 mod certificate;
 mod connection;
 mod fault;
+mod patch;
 
 /// The token that the server takes unless a test sets another.
 pub const TOKEN: &str = "token-of-the-cni-plugin-never-to-be-logged";
@@ -34,6 +35,10 @@ pub struct Request {
     pub target: String,
     /// The `authorization` header.
     pub authorization: Option<String>,
+    /// The `content-type` header.
+    pub content_type: Option<String>,
+    /// The body.
+    pub body: String,
     /// On which connection it came, counted from 0.
     pub connection: usize,
 }
@@ -46,6 +51,7 @@ pub struct ApiServer {
 }
 
 type Hook = Box<dyn Fn() + Send + Sync>;
+type Change = Box<dyn FnMut(&mut Value) + Send>;
 
 /// What the server's threads share with the test.
 struct Shared {
@@ -61,6 +67,17 @@ struct State {
     faults: Vec<Planned>,
     token: String,
     on_unauthorized: Option<Arc<Hook>>,
+    before_patch: Option<Change>,
+    allowed: Option<Vec<(String, String)>>,
+}
+
+// === impl Request ===
+
+impl Request {
+    /// The target without its query.
+    pub fn path(&self) -> &str {
+        self.target.split('?').next().unwrap_or_default()
+    }
 }
 
 // === impl ApiServer ===
@@ -111,7 +128,7 @@ impl ApiServer {
     ///
     /// # Panics
     ///
-    /// If it is no pod, namespace, service or daemon set.
+    /// If it is no pod, namespace, service, daemon set or node.
     pub fn put(&self, object: Value) {
         let path = path_of(&object);
         self.shared.state().objects.insert(path, object);
@@ -156,6 +173,25 @@ impl ApiServer {
     pub fn on_unauthorized(&self, hook: impl Fn() + Send + Sync + 'static) {
         let hook: Hook = Box::new(hook);
         self.shared.state().on_unauthorized = Some(Arc::new(hook));
+    }
+
+    /// Changes the object that a patch is for, before the patch is applied: what others do in
+    /// between.
+    pub fn before_patch(&self, change: impl FnMut(&mut Value) + Send + 'static) {
+        self.shared.state().before_patch = Some(Box::new(change));
+    }
+
+    /// From now on refuses (403) everything but these methods and paths.
+    pub fn allow_only(&self, allowed: &[(&str, &str)]) {
+        let owned = allowed
+            .iter()
+            .map(|(m, p)| ((*m).to_owned(), (*p).to_owned()));
+        self.shared.state().allowed = Some(owned.collect());
+    }
+
+    /// The object that is served at a path now.
+    pub fn object(&self, path: &str) -> Option<Value> {
+        self.shared.state().objects.get(path).cloned()
     }
 
     /// Every request so far, in order of arrival.
@@ -206,6 +242,27 @@ impl Shared {
 // === impl State ===
 
 impl State {
+    /// Whether a request may be answered.
+    fn allows(&self, request: &Request) -> bool {
+        let path = request.path();
+        let allowed = self.allowed.as_ref();
+        allowed.is_none_or(|all| all.iter().any(|(m, p)| *m == request.method && p == path))
+    }
+
+    /// Applies a patch to the object at its path; the object as it is then, or a status.
+    fn patch(&mut self, request: &Request) -> Result<Value, u16> {
+        let object = self.objects.get_mut(request.path()).ok_or(404_u16)?;
+        if request.content_type.as_deref() != Some("application/json-patch+json") {
+            return Err(415);
+        }
+        if let Some(change) = &mut self.before_patch {
+            change(object);
+        }
+        let patched = patch::apply(object, &request.body).ok_or(422_u16)?;
+        object.clone_from(&patched);
+        Ok(patched)
+    }
+
     /// The next fault for this target, if one is planned; `None` as target means
     /// that the connection has just been made.
     fn fault(&mut self, target: Option<&str>) -> Option<Fault> {
@@ -242,6 +299,7 @@ fn path_of(object: &Value) -> String {
         "Service" => namespaced("api/v1", "services"),
         "DaemonSet" => namespaced("apis/apps/v1", "daemonsets"),
         "Namespace" => format!("/api/v1/namespaces/{name}"),
+        "Node" => format!("/api/v1/nodes/{name}"),
         kind => panic!("the server does not serve a {kind}"),
     }
 }

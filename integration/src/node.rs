@@ -140,6 +140,11 @@ impl Node {
         self.path("account")
     }
 
+    /// What is the plugin's `/run/linkerd-cni` on this node; not there at first.
+    pub fn run_dir(&self) -> PathBuf {
+        self.path("host/run/linkerd-cni")
+    }
+
     /// A file in the configuration directory.
     pub fn conf(&self, name: &str) -> PathBuf {
         self.net_dir().join(name)

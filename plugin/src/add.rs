@@ -1,16 +1,16 @@
 //! ADD: decides whether the pod is meshed, programs its namespace, passes the result on.
 
-use std::time::{Duration, Instant};
-
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 use crate::{
+    clock::{Clock, Phase},
     cni::{Attachment, Error, NetworkConfig, PreviousResult},
     decision::{self, Meshed, Pass},
     firewall::{Applied, Order, apply},
     kubernetes::Cluster,
     netns::Namespace,
     record::{DIRECTORY, Decision, Phases, Record, Records},
+    report,
     resolve::{Resolution, resolve},
 };
 
@@ -24,16 +24,16 @@ pub(crate) fn add(
     attachment: &Attachment,
     cluster: &mut dyn Cluster,
     records: &Records,
+    clock: &mut Clock,
 ) -> Result<String, Error> {
-    let mut clock = Clock::start();
     let previous = config.previous_result()?;
-    let decision = decide(config, attachment, previous.as_ref(), cluster, &mut clock)?;
+    let decision = decide(config, attachment, previous.as_ref(), cluster, clock)?;
     conclude(
         config,
         attachment,
         decision,
         cluster.requests(),
-        &clock,
+        clock,
         records,
     );
     Ok(PreviousResult::document(previous.as_ref(), config.version))
@@ -57,7 +57,7 @@ fn decide(
         return Ok(Decision::Pass { why });
     };
     pod.validate()?;
-    let resolution = clock.time(|clock| &mut clock.api, || resolve(pod, &base, cluster))?;
+    let resolution = clock.time(Phase::Api, || resolve(pod, &base, cluster))?;
     let meshed = match resolution {
         Resolution::Pass(why) => return Ok(Decision::Pass { why }),
         Resolution::Meshed(meshed) => meshed,
@@ -66,10 +66,7 @@ fn decide(
         tracing::warn!(%pod, "{warning}");
     }
     let has_ipv6 = previous.is_some_and(PreviousResult::has_ipv6);
-    let applied = clock.time(
-        |clock| &mut clock.rules,
-        || program(&namespace, &meshed, has_ipv6),
-    )?;
+    let applied = clock.time(Phase::Rules, || program(&namespace, &meshed, has_ipv6))?;
     for warning in &applied.warnings {
         tracing::warn!(%pod, "{warning}");
     }
@@ -96,7 +93,7 @@ fn program(namespace: &Namespace, meshed: &Meshed, has_ipv6: bool) -> Result<App
     Ok(namespace.enter(|| apply(&order))??)
 }
 
-/// Records and logs the decision. The pod has its rules by now, so nothing here fails it.
+/// Records, logs and reports the decision. The pod has its rules by now, so nothing here fails it.
 fn conclude(
     config: &NetworkConfig,
     attachment: &Attachment,
@@ -114,6 +111,7 @@ fn conclude(
     if let Err(error) = records.write(&record) {
         tracing::warn!(%error, directory = DIRECTORY, "The record of this attachment could not be written");
     }
+    report::decision(attachment, &record.decision, requests, phases);
 }
 
 fn log(attachment: &Attachment, decision: &Decision, requests: u32, phases: Phases) {
@@ -140,45 +138,4 @@ fn log(attachment: &Attachment, decision: &Decision, requests: u32, phases: Phas
             "Redirected",
         ),
     }
-}
-
-/// Times the phases of one ADD.
-struct Clock {
-    started: Instant,
-    api: Duration,
-    rules: Duration,
-}
-
-impl Clock {
-    fn start() -> Self {
-        Self {
-            started: Instant::now(),
-            api: Duration::ZERO,
-            rules: Duration::ZERO,
-        }
-    }
-
-    fn time<T>(
-        &mut self,
-        phase: impl FnOnce(&mut Self) -> &mut Duration,
-        work: impl FnOnce() -> T,
-    ) -> T {
-        let started = Instant::now();
-        let done = work();
-        *phase(self) = started.elapsed();
-        done
-    }
-
-    fn phases(&self) -> Phases {
-        Phases {
-            api: milliseconds(self.api),
-            rules: milliseconds(self.rules),
-            total: milliseconds(self.started.elapsed()),
-        }
-    }
-}
-
-/// To a hundredth: what is behind it is noise.
-fn milliseconds(duration: Duration) -> f64 {
-    (duration.as_secs_f64() * 100_000.0).round() / 100.0
 }

@@ -1,7 +1,13 @@
-//! Logs on standard error: `[2023-05-17 08:50:46] INFO linkerd-cni: message key=value`, in UTC.
+//! Logs on standard error, and in a file if one is configured:
+//! `[2023-05-17 08:50:46] INFO linkerd-cni: message key=value`, in UTC.
 
-use std::fmt;
+use std::{
+    fmt,
+    io::{self, Write as _},
+    sync::atomic::{AtomicBool, Ordering},
+};
 
+use proxy_init_rules::LogFile;
 use time::macros::format_description;
 use tracing::{
     Event, Subscriber,
@@ -10,15 +16,17 @@ use tracing::{
 };
 use tracing_subscriber::{
     Layer as _,
-    fmt::{FmtContext, FormatEvent, FormatFields, format::Writer},
+    fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter, format::Writer},
     layer::SubscriberExt as _,
     registry::LookupSpan,
     util::SubscriberInitExt as _,
 };
 
+mod file;
+
 /// Starts logging at the level of the network configuration: `debug`, `info`, `warn`, anything
 /// else is `warn`. Only our own lines are logged: others could hold the token.
-pub(crate) fn init(level: &str) {
+pub(crate) fn init(level: &str, file: Option<LogFile>) {
     let level = match level {
         "debug" => LevelFilter::DEBUG,
         "info" => LevelFilter::INFO,
@@ -28,14 +36,71 @@ pub(crate) fn init(level: &str) {
         metadata.target().starts_with("linkerd_cni") && *metadata.level() <= level
     });
     let lines = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
+        .with_writer(Output::new(file))
         .event_format(Line)
         .with_filter(own);
     // A second run in the same process (a test) keeps the first one's logger.
     let _ = tracing_subscriber::registry().with(lines).try_init();
 }
 
+/// Where lines go.
+struct Output {
+    file: Option<LogFile>,
+    complained: AtomicBool,
+}
+
 struct Line;
+
+// === impl Output ===
+
+impl Output {
+    fn new(file: Option<LogFile>) -> Self {
+        Self {
+            file,
+            complained: AtomicBool::new(false),
+        }
+    }
+
+    fn complain(&self, file: &LogFile, error: &io::Error) {
+        if !self.complained.swap(true, Ordering::Relaxed) {
+            let path = file.path.display();
+            let now = now().unwrap_or_default();
+            // Not by way of the logger, in which this happens.
+            let _ = writeln!(
+                io::stderr(),
+                "[{now}] WARN linkerd-cni: The log file {path} could not be written: {error}"
+            );
+        }
+    }
+}
+
+impl<'a> MakeWriter<'a> for Output {
+    type Writer = &'a Self;
+
+    fn make_writer(&'a self) -> &'a Self {
+        self
+    }
+}
+
+impl io::Write for &Output {
+    /// Takes a whole line, as the logger gives it.
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        // Standard error may be closed.
+        let _ = io::stderr().write_all(line);
+        if let Some(file) = &self.file
+            && let Err(error) = file::append(file, line)
+        {
+            self.complain(file, &error);
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+// === impl Line ===
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>, N: for<'a> FormatFields<'a> + 'static>
     FormatEvent<S, N> for Line
@@ -46,16 +111,18 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>, N: for<'a> FormatFields<'a> + 'stat
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        let format = format_description!("[year]-[month]-[day] [hour]:[minute]:[second]");
-        let now = time::OffsetDateTime::now_utc()
-            .format(&format)
-            .map_err(|_| fmt::Error)?;
+        let now = now().ok_or(fmt::Error)?;
         let mut fields = Fields::default();
         event.record(&mut fields);
         let Fields { message, rest } = fields;
         let level = event.metadata().level();
         writeln!(writer, "[{now}] {level} linkerd-cni: {message}{rest}")
     }
+}
+
+fn now() -> Option<String> {
+    let format = format_description!("[year]-[month]-[day] [hour]:[minute]:[second]");
+    time::OffsetDateTime::now_utc().format(&format).ok()
 }
 
 /// The message first, then the fields.

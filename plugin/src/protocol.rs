@@ -7,12 +7,13 @@ use std::{
 
 use crate::{
     add, check,
+    clock::Clock,
     cni::{self, Attachment, Code, Command, Environment, Error, NetworkConfig, Version},
     del, gc,
     kubernetes::ApiServer,
     log,
     record::{DIRECTORY, Records},
-    status,
+    report, status,
 };
 
 /// The largest network configuration that is read. libcni's own are a few KiB.
@@ -21,8 +22,9 @@ const MOST_BYTES: u64 = 16 << 20;
 /// Serves one verb: reads `stdin`, writes one JSON document or nothing to `stdout`.
 pub fn run(environment: &impl Environment, stdin: impl Read, mut stdout: impl Write) -> ExitCode {
     let mut version = Version::CURRENT;
+    let mut clock = Clock::start();
     let served = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        serve(environment, stdin, &mut version)
+        serve(environment, stdin, &mut version, &mut clock)
     }));
     // The panic's text has gone to standard error.
     let served = served.unwrap_or_else(|panic| Err(panicked(&*panic)));
@@ -34,6 +36,7 @@ pub fn run(environment: &impl Environment, stdin: impl Read, mut stdout: impl Wr
                 details = error.details(),
                 "{error}"
             );
+            report::failure(environment, &error, clock.phases());
             (Some(error.document(version)), ExitCode::FAILURE)
         }
     };
@@ -51,6 +54,7 @@ fn serve(
     environment: &impl Environment,
     stdin: impl Read,
     version: &mut Version,
+    clock: &mut Clock,
 ) -> Result<Option<String>, Error> {
     let command = cni::command(environment)?;
     let mut input = Vec::new();
@@ -61,7 +65,7 @@ fn serve(
             Err(error) => Err(Error::new(Code::Io, "standard input cannot be read")
                 .with_details(error.to_string())),
         };
-    log::init(config.as_ref().map_or("warn", |config| &config.log_level));
+    start_log(config.as_ref().ok());
     if let Ok(config) = &config {
         *version = config.version;
     }
@@ -78,7 +82,8 @@ fn serve(
     match command {
         Command::Add => {
             let attachment = attachment(environment)?;
-            let document = add::add(&config, &attachment, &mut api_server(&config), &records)?;
+            let mut cluster = api_server(&config);
+            let document = add::add(&config, &attachment, &mut cluster, &records, clock)?;
             return Ok(Some(document));
         }
         Command::Check => {
@@ -94,6 +99,18 @@ fn serve(
         Command::Del | Command::Version => {}
     }
     Ok(None)
+}
+
+/// A log file that cannot be used costs a warning and nothing else.
+fn start_log(config: Option<&NetworkConfig>) {
+    let level = config.map_or("warn", |config| &config.log_level);
+    match config.map(NetworkConfig::log_file).transpose() {
+        Ok(file) => log::init(level, file.flatten()),
+        Err(error) => {
+            log::init(level, None);
+            tracing::warn!("{error}; there is no log file");
+        }
+    }
 }
 
 /// DEL takes whatever it is given: a runtime that is refused here never gets rid of the pod.

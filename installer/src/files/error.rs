@@ -28,6 +28,12 @@ pub enum FileError {
 // === impl FileError ===
 
 impl FileError {
+    /// Whether something is simply not there.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+
     /// Whether reading again is all that is needed.
     #[must_use]
     pub fn is_change(&self) -> bool {

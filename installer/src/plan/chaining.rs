@@ -57,7 +57,10 @@ impl Chaining<'_> {
             return;
         }
         match conflist::chain(text, self.entry) {
-            Ok(None) => self.plan.chained += 1,
+            Ok(None) => {
+                self.plan.chained += 1;
+                self.plan.already.insert(name.to_owned());
+            }
             Ok(Some(text)) if self.plausible(name, types) => {
                 self.chain(Change::Rewrite {
                     file: name.to_owned(),

@@ -32,6 +32,7 @@ pub(super) fn chain(
         match carry_out(this, &snapshot, &plan, renewed, pass) {
             Done::Nothing => {
                 report(this, &snapshot, &plan);
+                pass.chained = Some(plan.chained);
                 return Ok(());
             }
             // Once more: the next plan shows whether that was all.
@@ -70,6 +71,7 @@ fn carry_out(
         ) {
             Ok(()) => {
                 pass.changed = true;
+                pass.undone += u64::from(is_redone(this, change));
                 done = Done::Some;
                 confirm(this, change);
             }
@@ -103,6 +105,12 @@ fn announce(this: &mut Reconciler, change: &Change, renewed: &[OsString]) {
         "Installing CNI configuration for {}",
         this.settings.net_dir.join(name).display()
     ));
+}
+
+/// Whether the configuration was chained before this change.
+fn is_redone(this: &Reconciler, change: &Change) -> bool {
+    let chains = matches!(change, Change::Rewrite { .. } | Change::Create { .. });
+    chains && this.chained.contains(change.subject())
 }
 
 fn confirm(this: &mut Reconciler, change: &Change) {
@@ -142,6 +150,7 @@ fn report(this: &mut Reconciler, snapshot: &Snapshot, plan: &Plan) {
         .signatures()
         .map(|(name, signature)| (name.clone(), signature))
         .collect();
+    this.chained.clone_from(&plan.already);
     for Finding { file, what, fault } in &plan.findings {
         let path = this.settings.net_dir.join(file).display().to_string();
         let mut digest = DefaultHasher::new();

@@ -1,14 +1,11 @@
 //! From raw arguments to checked settings.
 
-use std::{
-    ffi::OsString,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::ValueEnum;
 
 use super::{ApiServer, Arguments, Settings, TemplateSource};
+use crate::files::under;
 
 /// A setting that cannot be used.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -80,6 +77,8 @@ impl TryFrom<Arguments> for Settings {
             daemonset: text(raw.daemonset_name, "linkerd-cni"),
             node_name: node_name(raw.kubernetes_node_name),
             state_dir: path(raw.state_dir, "/run/linkerd-cni-installer"),
+            admin_address: address(raw.admin_address)?,
+            startup_taint: taint(raw.startup_taint)?,
             log_level: level(raw.log_level)?,
             log_format: choice(
                 "LOG_FORMAT",
@@ -89,12 +88,6 @@ impl TryFrom<Arguments> for Settings {
             )?,
         })
     }
-}
-
-/// A host path as we see it. `Path::join` would drop the prefix, because host
-/// paths are absolute.
-fn under(prefix: &Path, path: &Path) -> PathBuf {
-    prefix.join(path.strip_prefix("/").unwrap_or(path))
 }
 
 fn path(value: Option<OsString>, default: &str) -> PathBuf {
@@ -179,6 +172,36 @@ fn duration(value: Option<String>) -> Result<Duration, SettingsError> {
             "expected a time such as 15s, 500ms or 2m, and not zero",
         )),
     }
+}
+
+fn address(value: Option<String>) -> Result<Option<SocketAddr>, SettingsError> {
+    let Some(value) = value.filter(|v| !v.is_empty()) else {
+        return Ok(None);
+    };
+    match value.parse() {
+        Ok(address) => Ok(Some(address)),
+        Err(_) => Err(refused(
+            "ADMIN_ADDRESS",
+            &value,
+            "expected IP:PORT, such as 0.0.0.0:9990 or [::]:9990",
+        )),
+    }
+}
+
+/// The key alone, as Kubernetes has it: `example.com/name` or `name`.
+fn taint(value: Option<String>) -> Result<Option<String>, SettingsError> {
+    let Some(value) = value.filter(|v| !v.is_empty()) else {
+        return Ok(None);
+    };
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "-._/".contains(c);
+    if value.len() <= 317 && value.chars().all(allowed) {
+        return Ok(Some(value));
+    }
+    Err(refused(
+        "STARTUP_TAINT",
+        &value,
+        "expected the key of a taint without value and effect, such as linkerd.io/cni-not-ready",
+    ))
 }
 
 fn level(value: Option<String>) -> Result<tracing::Level, SettingsError> {

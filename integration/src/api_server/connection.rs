@@ -79,10 +79,17 @@ fn good_answer(request: &Request, shared: &Shared) -> (u16, String) {
     if !authorized(request, shared) {
         return (401, status_object(401));
     }
-    let path = request.target.split('?').next().unwrap_or_default();
-    match shared.state().objects.get(path) {
-        Some(object) => (200, object.to_string()),
-        None => (404, status_object(404)),
+    let mut state = shared.state();
+    if !state.allows(request) {
+        return (403, status_object(403));
+    }
+    let answer = match request.method.as_str() {
+        "PATCH" => state.patch(request),
+        _ => state.objects.get(request.path()).cloned().ok_or(404),
+    };
+    match answer {
+        Ok(object) => (200, object.to_string()),
+        Err(status) => (status, status_object(status)),
     }
 }
 
@@ -107,7 +114,7 @@ fn read(stream: &mut Stream, connection: usize) -> io::Result<Option<Request>> {
     let (Some(method), Some(target)) = (words.next(), words.next()) else {
         return Err(io::Error::other(format!("no request line: {line}")));
     };
-    let (mut authorization, mut length) = (None, 0);
+    let (mut authorization, mut content_type, mut length) = (None, None, 0);
     loop {
         let mut line = String::new();
         stream.read_line(&mut line)?;
@@ -116,15 +123,19 @@ fn read(stream: &mut Stream, connection: usize) -> io::Result<Option<Request>> {
         };
         match name.to_ascii_lowercase().as_str() {
             "authorization" => authorization = Some(value.to_owned()),
+            "content-type" => content_type = Some(value.to_owned()),
             "content-length" => length = value.parse().map_err(io::Error::other)?,
             _ => {}
         }
     }
-    io::copy(&mut stream.by_ref().take(length), &mut io::sink())?;
+    let mut body = String::new();
+    stream.by_ref().take(length).read_to_string(&mut body)?;
     Ok(Some(Request {
         method,
         target,
         authorization,
+        content_type,
+        body,
         connection,
     }))
 }
@@ -205,6 +216,9 @@ fn reason(status: u16) -> &'static str {
         401 => "Unauthorized",
         403 => "Forbidden",
         404 => "Not Found",
+        409 => "Conflict",
+        415 => "Unsupported Media Type",
+        422 => "Unprocessable Entity",
         429 => "Too Many Requests",
         500 => "Internal Server Error",
         502 => "Bad Gateway",

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::thread;
@@ -10,6 +11,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::{DEADLINE, KUBECONFIG, Node};
+use crate::exposition::Exposition;
+use crate::http;
 
 /// What a file is, apart from its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +26,38 @@ pub struct State {
 }
 
 impl Node {
+    /// Where the installer serves `/live`, `/ready` and `/metrics`; waits until it does.
+    ///
+    /// # Panics
+    ///
+    /// If it does not come to that.
+    pub fn admin(&self) -> SocketAddr {
+        const SERVING: &str = "Serving /live, /ready and /metrics on ";
+        self.wait("the address", |node| node.logged(SERVING) > 0);
+        let log = self.log();
+        let (_, rest) = log.rsplit_once(SERVING).expect("it was logged");
+        // In a JSON log the text is in quotes.
+        let address = rest.split(['\n', '"']).next().unwrap_or_default();
+        address.parse().expect("an address")
+    }
+
+    /// The metrics as they are now, asked for as Prometheus does.
+    ///
+    /// # Panics
+    ///
+    /// If they are not served, or not as they should be.
+    pub fn metrics(&self) -> Exposition {
+        let accept =
+            "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3";
+        let answer = http::get_as(self.admin(), "/metrics", accept);
+        assert!(
+            answer
+                .head
+                .contains("application/openmetrics-text; version=1.0.0")
+        );
+        Exposition::parse(&answer.body)
+    }
+
     /// Waits until something holds.
     ///
     /// # Panics

@@ -9,8 +9,10 @@
     reason = "a test that cannot go on has failed, also in what its tests share"
 )]
 
+mod admin;
 mod broken;
 mod commands;
+mod decisions;
 mod executables;
 mod faults;
 mod fight;
@@ -18,7 +20,9 @@ mod give_back;
 mod leaving;
 mod links;
 mod order;
+mod rights;
 mod seed;
 mod start;
+mod taint;
 mod token;
 mod watching;

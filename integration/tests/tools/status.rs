@@ -118,7 +118,7 @@ fn a_kubeconfig_that_cannot_be_used_is_a_fault() {
 }
 
 #[test]
-fn a_token_is_a_fault_once_it_ended_long_ago() {
+fn a_token_that_ended_is_a_warning_as_its_installer_may_have_to_start_first() {
     let stage = stage();
     let with_token = |seconds| {
         let mut contents = Contents::of(&stage.api);
@@ -128,8 +128,8 @@ fn a_token_is_a_fault_once_it_ended_long_ago() {
     };
     with_token(3600).succeed();
     with_token(-1800).succeed().logs(&["WARN", "expired at"]);
-    let output = with_token(-2 * 3600).fail(50);
-    output.says(&["expired at", "linkerd-cni-installer"]);
+    let output = with_token(-365 * 24 * 3600).succeed();
+    output.logs(&["WARN", "expired at", "linkerd-cni-installer"]);
     assert!(!output.stderr.contains(&token_expiring_in(0)[..40]));
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use linkerd_cni_integration::kubeconfig::{Contents, token_expiring_in};
 use linkerd_cni_integration::stage::Stage;
 use linkerd_cni_integration::tool::{Tool, scratch};
 use serde_json::json;
@@ -59,6 +60,12 @@ fn a_fault_comes_with_its_mend() {
         "is empty",
         "delete it, and linkerd-cni-installer writes it anew",
     ]);
+
+    let mut contents = Contents::of(&stage.api);
+    contents.token = token_expiring_in(-365 * 24 * 3600);
+    stage.kubeconfig.write(&contents);
+    let said = status(&directory).exits(0);
+    said.prints(&["warning", "expired at", "is its pod running on this node?"]);
 
     fs::remove_file(stage.kubeconfig.path()).expect("there is one");
     let said = status(&directory).exits(0);

@@ -1,6 +1,6 @@
 //! The network configuration on standard input.
 
-use proxy_init_rules::{Config, RawConfig};
+use proxy_init_rules::{Config, LogFile, RawConfig};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -83,6 +83,19 @@ impl NetworkConfig {
             network: config.text("name").ok().flatten().unwrap_or_default(),
             log_level: config.text("log_level").ok().flatten().unwrap_or_default(),
             ..config
+        })
+    }
+
+    /// `log_file` and `log_file_max_bytes`.
+    ///
+    /// # Errors
+    /// One of them cannot be used (7, names the key).
+    pub fn log_file(&self) -> Result<Option<LogFile>, Error> {
+        let [path, max_bytes] = ["log_file", "log_file_max_bytes"].map(|key| self.object(key));
+        let [path, max_bytes] = [path?, max_bytes?].map(Option::unwrap_or_default);
+        LogFile::read(&path, &max_bytes).map_err(|error| {
+            let msg = format!("invalid network configuration: {error}");
+            Error::new(Code::InvalidConfig, msg)
         })
     }
 
