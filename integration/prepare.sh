@@ -35,3 +35,30 @@ target_directory() {
   cargo metadata --format-version 1 --no-deps |
     sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p'
 }
+
+# Where programs that no package has are kept: outside of the clone, so that the next one finds them.
+tools_directory() {
+  printf '%s\n' "${XDG_CACHE_HOME:-$HOME/.cache}/linkerd-cni/tools"
+}
+
+# need_go puts a Go that can build Go modules' programs on the PATH.
+need_go() {
+  local least=1.24 found
+  PATH=$PATH:/usr/local/go/bin
+  found=$(go env GOVERSION 2>/dev/null | sed 's/^go//') || true
+  [ "$(printf '%s\n' "$least" "${found:-0}" | sort -V | head -n 1)" = "$least" ] ||
+    die "no Go of $least or later: install one (https://go.dev/dl)"
+}
+
+# need_helm VERSION puts this Helm on the PATH, built from its module. Built so, it tells no more of
+# its version than the first two numbers.
+need_helm() {
+  local bin
+  bin=$(tools_directory)/bin
+  PATH=$bin:$PATH
+  if [ "$("$bin/helm" version --template '{{.Version}}' 2>/dev/null)" != "${1%.*}" ]; then
+    need_go
+    say "building helm $1 with go, which takes some minutes"
+    GOBIN=$bin GOFLAGS=-mod=mod go install "helm.sh/helm/v3/cmd/helm@$1"
+  fi
+}

@@ -47,6 +47,8 @@ pub struct ApiServer {
 
 type Hook = Box<dyn Fn() + Send + Sync>;
 
+type Allows = Arc<dyn Fn(&Request) -> bool + Send + Sync>;
+
 /// What the server's threads share with the test.
 struct Shared {
     stop: AtomicBool,
@@ -61,6 +63,7 @@ struct State {
     faults: Vec<Planned>,
     token: String,
     on_unauthorized: Option<Arc<Hook>>,
+    allows: Option<Allows>,
 }
 
 // === impl ApiServer ===
@@ -115,6 +118,16 @@ impl ApiServer {
     pub fn put(&self, object: Value) {
         let path = path_of(&object);
         self.shared.state().objects.insert(path, object);
+    }
+
+    /// Serves an answer at a path, which is no object's.
+    pub fn put_at(&self, path: &str, answer: Value) {
+        self.shared.state().objects.insert(path.to_owned(), answer);
+    }
+
+    /// From now on answers 403 to what `allows` does not.
+    pub fn allow_only(&self, allows: impl Fn(&Request) -> bool + Send + Sync + 'static) {
+        self.shared.state().allows = Some(Arc::new(allows));
     }
 
     /// Misbehaves for ever, whatever is asked.

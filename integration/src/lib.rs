@@ -12,6 +12,7 @@
 pub mod api_server;
 pub mod binaries;
 pub mod chain;
+pub mod chart;
 pub mod fake;
 pub mod fixtures;
 pub mod kubeconfig;

@@ -79,6 +79,10 @@ fn good_answer(request: &Request, shared: &Shared) -> (u16, String) {
     if !authorized(request, shared) {
         return (401, status_object(401));
     }
+    let allows = shared.state().allows.clone();
+    if allows.is_some_and(|allows| !allows(request)) {
+        return (403, status_object(403));
+    }
     let path = request.target.split('?').next().unwrap_or_default();
     match shared.state().objects.get(path) {
         Some(object) => (200, object.to_string()),
