@@ -49,3 +49,12 @@ fn the_manifest_is_the_chart_with_its_namespace() {
     expect_file!["../../../deploy/linkerd-cni.yaml"]
         .assert_eq(&format!("{head}{}", rendered.unwrap()));
 }
+
+#[test]
+fn the_chart_has_the_workspaces_version() {
+    let chart = std::fs::read_to_string(chart::directory().join("Chart.yaml")).unwrap();
+    for key in ["version", "appVersion"] {
+        let line = format!("\n{key}: {}\n", env!("CARGO_PKG_VERSION"));
+        assert!(chart.contains(&line), "lacks {line}: {chart}");
+    }
+}
