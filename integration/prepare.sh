@@ -62,3 +62,17 @@ need_helm() {
     GOBIN=$bin GOFLAGS=-mod=mod go install "helm.sh/helm/v3/cmd/helm@$1"
   fi
 }
+
+# need_promtool puts promtool on the PATH, without the Prometheus that Debian's package would start.
+need_promtool() {
+  local bin work
+  bin=$(tools_directory)/bin
+  PATH=$PATH:$bin
+  command -v promtool >/dev/null && return
+  say "fetching promtool from the package prometheus"
+  work=$(mktemp -d)
+  (cd "$work" && apt-get -qq -o APT::Sandbox::User=root download prometheus && dpkg-deb -x ./*.deb .)
+  mkdir -p "$bin"
+  install -m 0755 "$work/usr/bin/promtool" "$bin/promtool"
+  rm -rf "$work"
+}

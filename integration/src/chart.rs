@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value};
 
-use crate::process;
+use crate::{binaries, process};
 
 /// The namespace in which the chart is rendered.
 pub const NAMESPACE: &str = "linkerd-cni";
@@ -111,7 +111,7 @@ impl Chart {
 ///
 /// If it is not there, or fails; with what it says.
 pub fn helm(arguments: &[&str]) -> Result<String> {
-    let program = env::var("LINKERD_CNI_HELM").unwrap_or_else(|_| cached("helm"));
+    let program = env::var("LINKERD_CNI_HELM").unwrap_or_else(|_| binaries::helper("helm"));
     let chart = directory();
     let chart = chart.to_string_lossy();
     process::run(&program, &[arguments, &[&*chart]].concat())
@@ -163,22 +163,6 @@ pub fn documents(text: &str) -> Vec<Value> {
 pub fn default_values() -> Map<String, Value> {
     let text = fs::read_to_string(directory().join("values.yaml")).expect("values.yaml");
     serde_saphyr::from_str(&text).expect("values.yaml is YAML")
-}
-
-/// A program of the PATH, else of the place where `integration/test` installs it.
-fn cached(program: &str) -> String {
-    let on_path = env::var_os("PATH").is_some_and(|path| {
-        env::split_paths(&path).any(|directory| directory.join(program).is_file())
-    });
-    let cache = env::var_os("XDG_CACHE_HOME").map_or_else(
-        || PathBuf::from(env::var_os("HOME").unwrap_or_default()).join(".cache"),
-        PathBuf::from,
-    );
-    let installed = cache.join("linkerd-cni/tools/bin").join(program);
-    if !on_path && installed.is_file() {
-        return installed.to_string_lossy().into_owned();
-    }
-    program.to_owned()
 }
 
 /// Expects Helm to refuse these values, and to name what is wrong.

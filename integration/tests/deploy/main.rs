@@ -4,6 +4,8 @@
 mod capabilities;
 mod configuration;
 mod golden;
+mod image;
+mod monitoring;
 mod objects;
 mod rbac;
 mod values;
