@@ -15,6 +15,7 @@ pub mod chain;
 pub mod chart;
 pub mod fake;
 pub mod fixtures;
+pub mod image;
 pub mod kubeconfig;
 pub mod netns;
 pub mod node;

@@ -42,16 +42,16 @@ fn node_of_another() -> Node {
     let mut node = Node::new();
     node.drop_in("net.d/10-calico.conflist");
     let file = node.conf(CALICO);
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("a mode");
     for path in [&file, &node.net_dir(), &node.bin_dir()] {
-        chown(path, Some(OTHER), Some(OTHER)).unwrap();
+        chown(path, Some(OTHER), Some(OTHER)).expect("an owner");
     }
     node.set("ON_EXIT", "remove");
     node
 }
 
 fn owner_and_mode(node: &Node) -> (u32, u32, u32) {
-    let metadata = fs::metadata(node.conf(CALICO)).unwrap();
+    let metadata = fs::metadata(node.conf(CALICO)).expect("the configuration");
     (metadata.uid(), metadata.gid(), metadata.mode() & 0o7777)
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use linkerd_cni_integration::chart::deploy;
-use linkerd_cni_integration::{binaries, fixtures, process, tool};
+use linkerd_cni_integration::{binaries, fixtures, image, process, tool};
 use serde_json::{Value, json};
 
 /// The metrics that there are.
@@ -21,12 +21,11 @@ const METRICS: [&str; 8] = [
 ];
 
 fn alerts() -> String {
-    fs::read_to_string(deploy().join("alerts/linkerd-cni.yaml")).unwrap()
+    fs::read_to_string(deploy().join("alerts/linkerd-cni.yaml")).expect("the alerts")
 }
 
 fn dashboard() -> Value {
-    let text = fs::read_to_string(deploy().join("dashboards/linkerd-cni.json")).unwrap();
-    serde_json::from_str(&text).expect("the dashboard is JSON")
+    image::json(&deploy().join("dashboards/linkerd-cni.json"))
 }
 
 /// The expressions of all panels, Grafana's variables filled in.
@@ -52,7 +51,7 @@ fn metrics(text: &str) -> BTreeSet<&str> {
 
 fn promtool(command: &str, file: &Path) -> String {
     let promtool = binaries::helper("promtool");
-    process::run(&promtool, &[command, "rules", file.to_str().unwrap()])
+    process::run(&promtool, &[command, "rules", &file.to_string_lossy()])
         .unwrap_or_else(|error| panic!("{error:#}"))
 }
 

@@ -69,7 +69,7 @@ fn the_apis_types_know_every_field() {
 fn carried<T: serde::de::DeserializeOwned + serde::Serialize>(object: &Value) -> Value {
     let typed: T = serde_json::from_value(object.clone())
         .unwrap_or_else(|error| panic!("{error}: {object:#}"));
-    serde_json::to_value(typed).unwrap()
+    serde_json::to_value(typed).expect("the API's types are JSON")
 }
 
 /// An API server that says which kinds there are, and serves nothing else.

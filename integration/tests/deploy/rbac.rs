@@ -120,7 +120,9 @@ fn enforce(server: &ApiServer, chart: &Chart, used: &Arc<Mutex<BTreeSet<Right>>>
     server.allow_only(move |request| {
         let needed = needed(request);
         let right = rights.iter().find(|right| right.covers(&needed));
-        used.lock().unwrap().extend(right.cloned());
+        used.lock()
+            .expect("no thread panicked")
+            .extend(right.cloned());
         right.is_some()
     });
 }
