@@ -74,6 +74,20 @@ fn a_group_below_zero_is_no_group() {
     assert_eq!(linkerd(&zero)["proxy-gid"], 0);
 }
 
+/// The present chart pastes values in, quoted or not.
+#[test]
+fn a_quoted_number_is_the_same_as_a_number() {
+    let quoted = Chart::new()
+        .set("inboundProxyPort", &json!("4143"))
+        .set("proxyAdminPort", &json!("4191"))
+        .set("proxyUID", &json!("2102"))
+        .set("proxyGID", &json!("-1"));
+    assert_eq!(
+        quoted.network_configuration(),
+        Chart::new().network_configuration()
+    );
+}
+
 #[test]
 fn keys_of_the_log_file_are_there_only_if_there_is_one() {
     let config: Value = serde_json::from_str(&Chart::new().network_configuration()).expect("JSON");

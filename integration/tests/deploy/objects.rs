@@ -47,6 +47,43 @@ fn what_linkerd_check_looks_for_is_there() {
     }
 }
 
+#[test]
+fn the_pod_is_there_before_the_network_and_stays_on_every_node() {
+    let spec = Chart::new().object("DaemonSet", "linkerd-cni")["spec"]["template"]["spec"].clone();
+    assert_eq!(spec["hostNetwork"], true);
+    assert_eq!(spec["priorityClassName"], "system-node-critical");
+    assert_eq!(spec["tolerations"], json!([{"operator": "Exists"}]));
+    // The installer asks for 3 s and gives back in 2 s, by itself.
+    assert!(spec["terminationGracePeriodSeconds"].as_u64() > Some(5));
+    let container = Chart::new().container();
+    assert_eq!(container["lifecycle"], Value::Null);
+    assert_eq!(container["securityContext"]["readOnlyRootFilesystem"], true);
+}
+
+/// A probe that cannot arrive would restart the installer for ever.
+#[test]
+fn life_is_probed_only_where_kubelet_can_ask() {
+    let probe = |address: &str, host_network: bool| {
+        let chart = Chart::new()
+            .set("adminAddress", &json!(address))
+            .set("hostNetwork", &json!(host_network));
+        chart.container()["livenessProbe"]["httpGet"].clone()
+    };
+    let anywhere = json!({"path": "/live", "port": "admin-http"});
+    let loopback = json!({"path": "/live", "port": "admin-http", "host": "127.0.0.1"});
+    for (address, host_network, expected) in [
+        ("", true, &Value::Null),
+        ("0.0.0.0:9990", true, &anywhere),
+        ("0.0.0.0:9990", false, &anywhere),
+        ("[::]:9990", true, &anywhere),
+        ("127.0.0.1:9990", true, &loopback),
+        ("127.0.0.1:9990", false, &Value::Null),
+    ] {
+        let found = probe(address, host_network);
+        assert_eq!(found, *expected, "{address} {host_network}");
+    }
+}
+
 /// The API's own types: what they do not carry through, an API server would drop or refuse.
 #[test]
 fn the_apis_types_know_every_field() {
