@@ -70,6 +70,7 @@ need_promtool() {
   PATH=$PATH:$bin
   command -v promtool >/dev/null && return
   say "fetching promtool from the package prometheus"
+  apt-get update -qq >/dev/null
   work=$(mktemp -d)
   (cd "$work" && apt-get -qq -o APT::Sandbox::User=root download prometheus && dpkg-deb -x ./*.deb .)
   mkdir -p "$bin"
