@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -44,10 +44,19 @@ impl Image {
         image
     }
 
-    /// One that all tests of a process may read.
-    pub fn shared() -> &'static Self {
-        static IMAGE: OnceLock<Image> = OnceLock::new();
-        IMAGE.get_or_init(Self::pack)
+    /// One for all tests that run at the same time; it goes with the last of them.
+    ///
+    /// # Panics
+    ///
+    /// As [`Image::pack`].
+    pub fn shared() -> Arc<Self> {
+        static SHARED: Mutex<Weak<Image>> = Mutex::new(Weak::new());
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.upgrade().unwrap_or_else(|| {
+            let image = Arc::new(Self::pack());
+            *shared = Arc::downgrade(&image);
+            image
+        })
     }
 
     /// The OCI archive.
