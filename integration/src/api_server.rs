@@ -52,6 +52,7 @@ pub struct ApiServer {
 
 type Hook = Box<dyn Fn() + Send + Sync>;
 type Change = Box<dyn FnMut(&mut Value) + Send>;
+type Allows = Arc<dyn Fn(&Request) -> bool + Send + Sync>;
 
 /// What the server's threads share with the test.
 struct Shared {
@@ -68,7 +69,7 @@ struct State {
     token: String,
     on_unauthorized: Option<Arc<Hook>>,
     before_patch: Option<Change>,
-    allowed: Option<Vec<(String, String)>>,
+    allows: Option<Allows>,
 }
 
 // === impl Request ===
@@ -134,6 +135,16 @@ impl ApiServer {
         self.shared.state().objects.insert(path, object);
     }
 
+    /// Serves an answer at a path, which is no object's.
+    pub fn put_at(&self, path: &str, answer: Value) {
+        self.shared.state().objects.insert(path.to_owned(), answer);
+    }
+
+    /// From now on answers 403 to what `allows` does not.
+    pub fn allow_if(&self, allows: impl Fn(&Request) -> bool + Send + Sync + 'static) {
+        self.shared.state().allows = Some(Arc::new(allows));
+    }
+
     /// Misbehaves for ever, whatever is asked.
     pub fn misbehave(&self, fault: Fault) {
         self.plan(fault, None, None);
@@ -183,10 +194,13 @@ impl ApiServer {
 
     /// From now on refuses (403) everything but these methods and paths.
     pub fn allow_only(&self, allowed: &[(&str, &str)]) {
-        let owned = allowed
-            .iter()
-            .map(|(m, p)| ((*m).to_owned(), (*p).to_owned()));
-        self.shared.state().allowed = Some(owned.collect());
+        let own = |(method, path): &(&str, &str)| ((*method).to_owned(), (*path).to_owned());
+        let allowed: Vec<(String, String)> = allowed.iter().map(own).collect();
+        self.allow_if(move |request| {
+            allowed
+                .iter()
+                .any(|(method, path)| *method == request.method && path == request.path())
+        });
     }
 
     /// The object that is served at a path now.
@@ -244,9 +258,7 @@ impl Shared {
 impl State {
     /// Whether a request may be answered.
     fn allows(&self, request: &Request) -> bool {
-        let path = request.path();
-        let allowed = self.allowed.as_ref();
-        allowed.is_none_or(|all| all.iter().any(|(m, p)| *m == request.method && p == path))
+        self.allows.as_ref().is_none_or(|allows| allows(request))
     }
 
     /// Applies a patch to the object at its path; the object as it is then, or a status.

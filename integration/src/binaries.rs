@@ -1,4 +1,4 @@
-//! Where the executables under test are.
+//! Where the executables under test are, and the programs that judge them.
 
 use std::env;
 use std::path::PathBuf;
@@ -21,6 +21,22 @@ pub fn plugin() -> PathBuf {
 /// If there is none, with the command that builds it.
 pub fn installer() -> PathBuf {
     executable("LINKERD_CNI_INSTALLER_BIN", "linkerd-cni-installer")
+}
+
+/// A program that no Debian package has, or none without a service: of the PATH, else of the place
+/// where `integration/test` puts it.
+pub fn helper(name: &str) -> String {
+    let on_path = env::var_os("PATH")
+        .is_some_and(|path| env::split_paths(&path).any(|dir| dir.join(name).is_file()));
+    let cache = env::var_os("XDG_CACHE_HOME").map_or_else(
+        || PathBuf::from(env::var_os("HOME").unwrap_or_default()).join(".cache"),
+        PathBuf::from,
+    );
+    let there = cache.join("linkerd-cni/tools/bin").join(name);
+    if !on_path && there.is_file() {
+        return there.to_string_lossy().into_owned();
+    }
+    name.to_owned()
 }
 
 fn executable(variable: &str, name: &str) -> PathBuf {

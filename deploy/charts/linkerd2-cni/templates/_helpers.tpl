@@ -1,0 +1,88 @@
+{{/* Labels of every object; `linkerd check` looks for the first. */}}
+{{- define "linkerd-cni.labels" -}}
+linkerd.io/cni-resource: "true"
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "linkerd-cni.created-by" -}}
+linkerd.io/created-by: {{ .Values.cliVersion | default (printf "linkerd/helm %s" .Chart.AppVersion) | quote }}
+{{- end }}
+
+{{- define "linkerd-cni.image" -}}
+{{ .Values.image.name }}:{{ .Values.image.version | default .Chart.AppVersion }}
+{{- end }}
+
+{{/* The items of a list that is written with commas, as JSON; one port may be a number. */}}
+{{- define "linkerd-cni.items" -}}
+{{- $items := list }}
+{{- range splitList "," (toString .) }}
+{{- with trim . }}{{ $items = append $items . }}{{ end }}
+{{- end }}
+{{- toJson $items }}
+{{- end }}
+
+{{/* The plugin's network configuration. Made as JSON from values, so that no value can break out. */}}
+{{- define "linkerd-cni.config" -}}
+{{- $values := .Values }}
+{{- $inbound := list (toString $values.proxyAdminPort) (toString $values.proxyControlPort) }}
+{{- $redirect := list }}
+{{- range include "linkerd-cni.items" $values.portsToRedirect | fromJsonArray }}
+{{- $redirect = append $redirect (int .) }}
+{{- end }}
+{{- $linkerd := dict
+  "incoming-proxy-port" (int $values.inboundProxyPort)
+  "outgoing-proxy-port" (int $values.outboundProxyPort)
+  "proxy-uid" (int64 $values.proxyUID)
+  "ports-to-redirect" $redirect
+  "inbound-ports-to-ignore" (include "linkerd-cni.items" $values.ignoreInboundPorts | fromJsonArray | concat $inbound)
+  "outbound-ports-to-ignore" (include "linkerd-cni.items" $values.ignoreOutboundPorts | fromJsonArray)
+  "subnets-to-ignore" $values.ignoreSubnets
+  "simulate" false
+  "use-wait-flag" $values.useWaitFlag
+  "iptables-mode" $values.iptablesMode
+  "ipv6" (not $values.disableIPv6) }}
+{{- if ge (int64 $values.proxyGID) 0 }}
+{{- $_ := set $linkerd "proxy-gid" (int64 $values.proxyGID) }}
+{{- end }}
+{{- $kubernetes := dict "kubeconfig" "__KUBECONFIG_FILEPATH__" }}
+{{- with $values.excludeNamespaces }}
+{{- $_ := set $kubernetes "exclude-namespaces" . }}
+{{- end }}
+{{- $config := dict
+  "name" "linkerd-cni"
+  "type" "linkerd-cni"
+  "log_level" $values.logLevel
+  "kubernetes" $kubernetes
+  "linkerd" $linkerd }}
+{{- with $values.logFile }}
+{{- $_ := set $config "log_file" . }}
+{{- $_ := set $config "log_file_max_bytes" (int64 $values.logFileMaxBytes) }}
+{{- end }}
+{{- toPrettyJson $config }}
+{{- end }}
+
+{{/* Requests and limits, from the present chart's form. */}}
+{{- define "linkerd-cni.resources" -}}
+{{- $limits := dict }}
+{{- $requests := dict }}
+{{- range $name, $amount := .Values.resources }}
+{{- with $amount.limit }}{{ $_ := set $limits $name (toString .) }}{{ end }}
+{{- with $amount.request }}{{ $_ := set $requests $name (toString .) }}{{ end }}
+{{- end }}
+{{- $resources := dict }}
+{{- with $limits }}{{ $_ := set $resources "limits" . }}{{ end }}
+{{- with $requests }}{{ $_ := set $resources "requests" . }}{{ end }}
+{{- toYaml $resources }}
+{{- end }}
+
+{{- define "linkerd-cni.admin-port" -}}
+{{ splitList ":" .Values.adminAddress | last }}
+{{- end }}
+
+{{/* The address to probe; empty means the pod's own. */}}
+{{- define "linkerd-cni.admin-host" -}}
+{{- $host := .Values.adminAddress | trimSuffix (printf ":%s" (include "linkerd-cni.admin-port" .)) | trimAll "[]" }}
+{{- if not (has $host (list "0.0.0.0" "::")) }}{{ $host }}{{ end }}
+{{- end }}
