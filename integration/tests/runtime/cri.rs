@@ -130,7 +130,8 @@ impl Cri {
         let answer = self
             .runtime
             .block_on(self.images.clone().image_status(request));
-        answer.unwrap().into_inner().image.is_some()
+        // An error while the runtime still reads what it had before it ended.
+        answer.is_ok_and(|answer| answer.into_inner().image.is_some())
     }
 }
 

@@ -112,6 +112,13 @@ impl Machine {
         Netns::at(&self.namespaces.netns())
     }
 
+    /// Our DaemonSet is deleted.
+    pub(crate) fn forget_daemonset(&self) {
+        let mut deleted = daemonset();
+        deleted["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        self.api.put(deleted);
+    }
+
     /// The power goes, and comes back: `/run`, processes and networks are gone,
     /// what lies on the disk stays. Nothing is started.
     pub(crate) fn reboot(self) -> Self {

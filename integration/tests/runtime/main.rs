@@ -12,6 +12,8 @@
 mod api_server;
 mod connections;
 mod cri;
+mod life;
 mod machine;
 mod pod;
 mod pods;
+mod verbs;

@@ -1,6 +1,8 @@
 //! A pod: what the API server knows of it, and its sandbox.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use k8s_cri::v1::{
     LinuxPodSandboxConfig, LinuxSandboxSecurityContext, NamespaceMode, NamespaceOption,
@@ -28,6 +30,8 @@ pub(crate) const PROXY: As = As {
     gid: 2102,
 };
 
+static ATTEMPTS: AtomicU32 = AtomicU32::new(0);
+
 /// A pod that is to start.
 #[derive(Clone, Debug)]
 pub(crate) struct Pod {
@@ -41,6 +45,8 @@ pub(crate) struct Pod {
 pub(crate) struct Sandbox {
     pub(crate) id: String,
     pub(crate) netns: Netns,
+    /// The namespace's file as the runtime knows it.
+    pub(crate) path: String,
     pub(crate) ip: IpAddr,
 }
 
@@ -101,7 +107,8 @@ impl Pod {
                 name: self.name.clone(),
                 namespace: self.namespace.clone(),
                 uid: format!("uid-{}", self.name),
-                attempt: 0,
+                // As kubelet counts, since a sandbox that failed may still be there.
+                attempt: ATTEMPTS.fetch_add(1, Ordering::Relaxed),
             }),
             port_mappings: mapping.into_iter().collect(),
             linux: Some(self.linux(cgroup)),
@@ -139,22 +146,23 @@ impl Sandbox {
         let mut namespaces = namespaces.unwrap().iter();
         let network = namespaces.find(|namespace| namespace["type"] == "network");
         let path = network.and_then(|network| network["path"].as_str());
-        let path = path.map_or_else(
-            || machine.namespaces.netns(),
-            |path| machine.namespaces.path(path),
-        );
+        let netns = match path {
+            Some(path) => machine.namespaces.path(path),
+            None => machine.namespaces.netns(),
+        };
         let ip = answer.status.unwrap().network.unwrap().ip;
         Self {
             id,
-            netns: Netns::at(&path),
+            netns: Netns::at(&netns),
+            path: path.unwrap_or_default().to_owned(),
             ip: ip.parse().unwrap_or([127, 0, 0, 1].into()),
         }
     }
 
-    /// Whether the plugin's record is there.
-    pub(crate) fn has_record(&self, machine: &Machine) -> bool {
+    /// Where the plugin keeps its record.
+    pub(crate) fn record(&self, machine: &Machine) -> PathBuf {
         let record = format!("/run/linkerd-cni/{}-eth0.json", self.id);
-        machine.namespaces.path(record).exists()
+        machine.namespaces.path(record)
     }
 
     /// Its application and its proxy start to listen.

@@ -19,7 +19,7 @@ fn pods_of_the_mesh_are_redirected() {
         let pod = Pod::of(&machine, fixtures::pod(fixture));
         let serving = pod.start(&machine).unwrap().serve();
         assert_eq!(serving.redirected(&machine), (true, true), "{fixture}");
-        assert!(serving.sandbox.has_record(&machine), "{fixture}");
+        assert!(serving.sandbox.record(&machine).exists(), "{fixture}");
         serving.sandbox.end(&machine).unwrap();
     }
     assert_eq!(machine.left(), [""; 0]);
@@ -78,7 +78,7 @@ fn a_pod_with_the_hosts_network_leaves_the_host_alone() {
     let before = rules::everything(&machine.netns());
     let pod = Pod::of(&machine, fixtures::pod("meshed")).host_network();
     let sandbox = pod.start(&machine).unwrap();
-    assert!(!sandbox.has_record(&machine));
+    assert!(!sandbox.record(&machine).exists());
     assert_eq!(rules::everything(&machine.netns()), before);
     sandbox.end(&machine).unwrap();
     assert_eq!(machine.left(), [""; 0]);
