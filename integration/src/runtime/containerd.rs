@@ -41,22 +41,11 @@ impl Containerd {
     ) -> Result<Self> {
         let first = !directory.exists();
         fs::create_dir_all(directory)?;
-        let configuration = directory.join("config.toml");
-        fs::write(&configuration, config(directory, net_dir, bin_dir))?;
-        let log = File::options()
-            .create(true)
-            .append(true)
-            .open(directory.join("log"))?;
-        let mut command = node.command("containerd");
-        command.arg("--config").arg(configuration);
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(log);
-        let outer = command.spawn().context("cannot start containerd")?;
+        let configuration = config(directory, net_dir, bin_dir);
+        fs::write(directory.join("config.toml"), configuration)?;
         let mut containerd = Self {
+            outer: spawn(node, directory)?,
             directory: directory.to_owned(),
-            outer,
         };
         containerd.wait()?;
         if first {
@@ -75,15 +64,16 @@ impl Containerd {
         fs::read_to_string(self.directory.join("log")).unwrap_or_default()
     }
 
-    /// Kills it; pods that run go on without it.
+    /// Kills it and starts it again; pods that run go on.
     ///
     /// # Errors
     ///
-    /// It cannot be found, or does not end.
-    pub fn kill(mut self) -> Result<()> {
+    /// It cannot be found, or does not start.
+    pub fn restart(&mut self, node: &Namespaces) -> Result<()> {
         send(process::only_child(self.outer.id())?, Signal::SIGKILL);
         self.outer.wait()?;
-        Ok(())
+        self.outer = spawn(node, &self.directory)?;
+        self.wait()
     }
 
     fn wait(&mut self) -> Result<()> {
@@ -119,6 +109,18 @@ impl Drop for Containerd {
         }
         let _ = self.outer.wait();
     }
+}
+
+fn spawn(node: &Namespaces, directory: &Path) -> Result<Child> {
+    let log = directory.join("log");
+    let log = File::options().create(true).append(true).open(log)?;
+    let mut command = node.command("containerd");
+    command.arg("--config").arg(directory.join("config.toml"));
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log);
+    command.spawn().context("cannot start containerd")
 }
 
 fn config(directory: &Path, net_dir: &Path, bin_dir: &Path) -> String {

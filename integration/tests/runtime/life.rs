@@ -61,7 +61,7 @@ fn a_node_lives_and_is_in_the_end_as_it_was() {
     for pod in [first, unmeshed, third] {
         pod.sandbox.end(&machine).unwrap();
     }
-    let mut machine = loses_its_power(machine);
+    loses_its_power(&mut machine);
     comes_back(&mut machine);
 
     let last = meshed(&machine, "last");
@@ -160,7 +160,7 @@ fn old_pods_are_checked(machine: &Machine, pods: &[&Serving], spoilt: &Serving) 
 
 /// The power goes while the installer writes: half a file of its own lies beside
 /// the list and beside the executable.
-fn loses_its_power(mut machine: Machine) -> Machine {
+fn loses_its_power(machine: &mut Machine) {
     machine.node.stop(Signal::SIGKILL);
     machine.node.write(
         ".10-net.conflist.Xb3k9Z.linkerd-cni-tmp",
@@ -171,7 +171,7 @@ fn loses_its_power(mut machine: Machine) -> Machine {
         .bin_dir()
         .join(".linkerd-cni.Qq81xA.linkerd-cni-tmp");
     fs::write(executable, "\x7fELF").unwrap();
-    machine.reboot()
+    machine.reboot();
 }
 
 /// The runtime is there before the installer, whose token is not taken any more.

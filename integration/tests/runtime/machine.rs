@@ -119,30 +119,25 @@ impl Machine {
         self.api.put(deleted);
     }
 
+    /// Our DaemonSet is there, and stays.
+    pub(crate) fn remember_daemonset(&self) {
+        self.api.put(daemonset());
+    }
+
     /// The power goes, and comes back: `/run`, processes and networks are gone,
-    /// what lies on the disk stays. Nothing is started.
-    pub(crate) fn reboot(self) -> Self {
-        let Self {
-            cri,
-            containerd,
-            namespaces,
-            api,
-            node,
-            cgroup,
-        } = self;
-        drop((cri, containerd, namespaces));
-        let namespaces = Namespaces::new(&node.path("var-lib-cni")).unwrap();
-        give_address(&namespaces);
-        namespaces.enter(|| api.listen_here_too());
-        let containerd = start(&namespaces, &node);
-        Self {
-            cri: Cri::connect(&containerd.socket()),
-            containerd,
-            namespaces,
-            api,
-            node,
-            cgroup,
-        }
+    /// what lies on the disk stays. Only the runtime is started.
+    pub(crate) fn reboot(&mut self) {
+        self.namespaces = Namespaces::new(&self.node.path("var-lib-cni")).unwrap();
+        give_address(&self.namespaces);
+        self.namespaces.enter(|| self.api.listen_here_too());
+        self.containerd = start(&self.namespaces, &self.node);
+        self.cri = Cri::connect(&self.containerd.socket());
+    }
+
+    /// The runtime is killed and started again; pods go on.
+    pub(crate) fn restart_runtime(&mut self) {
+        self.containerd.restart(&self.namespaces).unwrap();
+        self.cri = Cri::connect(&self.containerd.socket());
     }
 
     /// Everything that pods leave on a node, by name; empty when all are gone.

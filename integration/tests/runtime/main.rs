@@ -16,4 +16,5 @@ mod life;
 mod machine;
 mod pod;
 mod pods;
+mod random;
 mod verbs;

@@ -139,7 +139,8 @@ impl Pod {
 // === impl Sandbox ===
 
 impl Sandbox {
-    fn of(machine: &Machine, id: String) -> Self {
+    /// What the runtime tells of a sandbox.
+    pub(crate) fn of(machine: &Machine, id: String) -> Self {
         let answer = machine.cri.status(&id);
         let info: Value = serde_json::from_str(&answer.info["info"]).unwrap();
         let namespaces = info["runtimeSpec"]["linux"]["namespaces"].as_array();

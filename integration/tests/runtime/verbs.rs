@@ -17,12 +17,8 @@ use crate::pod::Sandbox;
 /// what it printed.
 pub(crate) fn check(machine: &Machine, sandbox: &Sandbox) -> Result<(), String> {
     let id = &sandbox.id;
-    let kept = machine
-        .namespaces
-        .path(format!("/var/lib/cni/results/net-{id}-eth0"));
-    let kept: Value = serde_json::from_slice(&fs::read(kept).unwrap()).unwrap();
-    let text = |key: &str| kept[key].as_str().unwrap().to_owned();
-    let list: Value = serde_json::from_slice(&STANDARD.decode(text("config")).unwrap()).unwrap();
+    let kept = kept(machine, id);
+    let list = list_of(&kept);
     let mut config = list["plugins"].as_array().unwrap().last().unwrap().clone();
     assert_eq!(config["type"], "linkerd-cni", "{list}");
     config["cniVersion"] = list["cniVersion"].clone();
@@ -42,16 +38,36 @@ pub(crate) fn check(machine: &Machine, sandbox: &Sandbox) -> Result<(), String> 
         ("CNI_COMMAND", "CHECK".to_owned()),
         ("CNI_CONTAINERID", id.clone()),
         ("CNI_NETNS", sandbox.path.clone()),
-        ("CNI_IFNAME", text("ifName")),
+        ("CNI_IFNAME", "eth0".to_owned()),
         ("CNI_ARGS", arguments.join(";")),
         ("CNI_PATH", machine.node.bin_dir().display().to_string()),
     ];
     outcome(&call(machine, &[], &variables, &config.to_string()))
 }
 
+/// The plugins of the list that a sandbox was started with, in their order.
+pub(crate) fn started_with(machine: &Machine, id: &str) -> Vec<String> {
+    let list = list_of(&kept(machine, id));
+    let plugins = list["plugins"].as_array().unwrap().iter();
+    let types = plugins.map(|plugin| plugin["type"].as_str().unwrap().to_owned());
+    types.collect()
+}
+
 /// `linkerd-cni check`: every attachment of the node.
 pub(crate) fn check_all(machine: &Machine) -> Result<(), String> {
     outcome(&call(machine, &["check", "-o", "json"], &[], ""))
+}
+
+/// What libcni keeps of an attachment.
+fn kept(machine: &Machine, id: &str) -> Value {
+    let kept = format!("/var/lib/cni/results/net-{id}-eth0");
+    let kept = fs::read(machine.namespaces.path(kept)).unwrap();
+    serde_json::from_slice(&kept).unwrap()
+}
+
+fn list_of(kept: &Value) -> Value {
+    let list = STANDARD.decode(kept["config"].as_str().unwrap()).unwrap();
+    serde_json::from_slice(&list).unwrap()
 }
 
 fn call(

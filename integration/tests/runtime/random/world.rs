@@ -1,0 +1,334 @@
+//! The node, and what is known of it.
+
+use std::fs;
+use std::io::Write;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use fastrand::Rng;
+use linkerd_cni_integration::api_server::Fault;
+use linkerd_cni_integration::fixtures;
+use nix::sys::signal::Signal;
+
+use super::step::{Kind, Now, Step};
+use crate::cri::{Answer, Cri};
+use crate::machine::{EXCLUDED, LIST, Machine, list};
+use crate::pod::{Pod, Serving};
+
+/// A node, its pods, and what everybody else believes of it.
+pub(super) struct World {
+    pub(super) machine: Machine,
+    pub(super) pods: Vec<Running>,
+    /// Whether the list was chained when it was last looked at, and nobody but the
+    /// installer has had a reason to change that.
+    pub(super) chained: bool,
+    /// What the other plugin last wrote, told apart by its MTU; `None` if it has
+    /// taken its list away.
+    pub(super) mtu: Option<u32>,
+    pub(super) installer: bool,
+    pub(super) fault: Option<Fault>,
+    /// The tokens that the API server takes and that kubelet brings, by number.
+    pub(super) taken: u32,
+    pub(super) brought: u32,
+    /// What the image's executable ends with.
+    pub(super) version: String,
+    pub(super) tally: Tally,
+    rng: Rng,
+    steps: u32,
+    names: u32,
+}
+
+/// A pod that runs.
+pub(super) struct Running {
+    pub(super) kind: Kind,
+    pub(super) serving: Serving,
+    /// Whether our plugin was in the list that it was started with.
+    pub(super) with_ours: bool,
+}
+
+/// A pod that is being started.
+pub(super) struct Starting {
+    pub(super) kind: Kind,
+    thread: JoinHandle<Answer<String>>,
+}
+
+/// How often something was seen, so that a search that finds nothing shows that it
+/// looked.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub(super) redirected: u32,
+    pub(super) passed_on: u32,
+    pub(super) refused: u32,
+    pub(super) ended: u32,
+    pub(super) without_ours: u32,
+}
+
+// === impl Starting ===
+
+impl Starting {
+    /// What came of it.
+    pub(super) fn wait(self) -> Answer<String> {
+        self.thread.join().unwrap()
+    }
+}
+
+// === impl World ===
+
+impl World {
+    /// An empty node, without an installer.
+    pub(super) fn new(seed: u64) -> Self {
+        let mut world = Self {
+            machine: Machine::new(),
+            pods: Vec::new(),
+            chained: false,
+            mtu: None,
+            installer: false,
+            fault: None,
+            taken: 0,
+            brought: 0,
+            version: String::new(),
+            tally: Tally::default(),
+            rng: Rng::with_seed(seed),
+            steps: 0,
+            names: 0,
+        };
+        world.expire();
+        world.rotate();
+        world
+    }
+
+    /// Something happens, perhaps while a pod starts; then the node is judged.
+    pub(super) fn step(&mut self) {
+        let now = self.now();
+        let step = Step::choose(&mut self.rng, now);
+        let beside =
+            (self.rng.u8(0..3) == 0 && !step.stops_the_runtime()).then(|| Kind::any(&mut self.rng));
+        self.steps += 1;
+        println!("{:3}: {step:?}, beside: {beside:?}; {now:?}", self.steps);
+        let (before, ready) = (self.chained, self.is_ready());
+        let starting = beside.map(|kind| self.begin(kind));
+        self.apply(&step);
+        let (starting, calm) = match step {
+            Step::Start(kind) => (
+                starting.into_iter().chain([self.begin(kind)]).collect(),
+                true,
+            ),
+            step => (Vec::from_iter(starting), step.is_calm()),
+        };
+        for starting in starting {
+            let (kind, answer) = (starting.kind, starting.wait());
+            let must = calm && before && self.chained;
+            self.judge_start(kind, answer, must, must && ready && self.is_ready());
+        }
+        self.settle();
+        self.judge();
+    }
+
+    /// All pods end; returns what was seen.
+    pub(super) fn end(mut self) -> String {
+        if self.mtu.is_none() {
+            self.write_list(false);
+            self.settle();
+        }
+        while !self.pods.is_empty() {
+            self.end_pod(0);
+        }
+        self.clear_dead();
+        let left = self.machine.left();
+        // Whose plugin was unchained meanwhile, or whose record was taken away.
+        let left = left
+            .iter()
+            .filter(|name| !name.contains("/run/linkerd-cni/"));
+        assert_eq!(left.collect::<Vec<_>>(), [""; 0]);
+        format!("randomised: {} steps, {:?}", self.steps, self.tally)
+    }
+
+    /// Whether the API server can be asked, with the token that lies on the node.
+    pub(super) fn is_ready(&self) -> bool {
+        let token = token(self.taken);
+        let text = fs::read_to_string(self.machine.node.kubeconfig());
+        let slow = matches!(self.fault, Some(Fault::Slow(_)));
+        (self.fault.is_none() || slow) && text.is_ok_and(|text| text.contains(&token))
+    }
+
+    /// A pod of this kind and a name of its own begins to start.
+    pub(super) fn begin(&mut self, kind: Kind) -> Starting {
+        self.names += 1;
+        let pod = self.pod(kind, self.names);
+        let config = pod.config(&self.machine.cgroup());
+        let socket = self.machine.containerd.socket();
+        Starting {
+            kind,
+            thread: thread::spawn(move || Cri::connect(&socket).run(&config)),
+        }
+    }
+
+    /// A pod ends: whatever happened, nothing of ours may be in the way.
+    pub(super) fn end_pod(&mut self, index: usize) {
+        let pod = self.pods.swap_remove(index);
+        let ended = pod.serving.sandbox.end(&self.machine);
+        ended.unwrap_or_else(|error| panic!("a pod cannot end: {error}"));
+        self.tally.ended += 1;
+    }
+
+    /// Sandboxes that failed or lost their power are taken away, as kubelet does.
+    pub(super) fn clear_dead(&self) {
+        let alive: Vec<_> = self
+            .pods
+            .iter()
+            .map(|pod| &pod.serving.sandbox.id)
+            .collect();
+        for id in self.machine.cri.list() {
+            if !alive.contains(&&id) {
+                let gone = self
+                    .machine
+                    .cri
+                    .stop(&id)
+                    .and_then(|()| self.machine.cri.remove(&id));
+                gone.unwrap_or_else(|error| panic!("a dead pod cannot be removed: {error}"));
+            }
+        }
+    }
+
+    fn pod(&self, kind: Kind, number: u32) -> Pod {
+        let fixture = match kind {
+            Kind::Ours => return Pod::named("linkerd-cni", &format!("linkerd-cni-{number:05}")),
+            Kind::Excluded => return Pod::named(EXCLUDED, &format!("kube-proxy-{number:05}")),
+            Kind::Meshed => "meshed",
+            Kind::NativeSidecar => "native-sidecar",
+            Kind::Unmeshed => "unmeshed",
+        };
+        let mut object = fixtures::pod(fixture);
+        object["metadata"]["name"] = format!("{fixture}-{number}").into();
+        Pod::of(&self.machine, object)
+    }
+
+    fn now(&self) -> Now {
+        Now {
+            pods: self.pods.len(),
+            installer: self.installer,
+            list: self.mtu.is_some(),
+            misbehaving: self.fault.is_some(),
+            expired: self.taken != self.brought,
+        }
+    }
+
+    fn apply(&mut self, step: &Step) {
+        match step {
+            Step::Start(_) => {}
+            Step::End => {
+                let index = self.rng.usize(..self.pods.len());
+                self.end_pod(index);
+            }
+            Step::Install => self.install(),
+            Step::Stop => self.stop(),
+            Step::Kill => self.kill(),
+            Step::KillAtWork(milliseconds) => {
+                self.write_list(false);
+                thread::sleep(Duration::from_millis(*milliseconds));
+                self.kill();
+            }
+            Step::Upgrade => self.upgrade(),
+            Step::Uninstall => self.uninstall(),
+            Step::Misbehave(fault) => {
+                self.machine.api.misbehave(fault.clone());
+                self.fault = Some(fault.clone());
+            }
+            Step::Behave => {
+                self.machine.api.behave();
+                self.fault = None;
+            }
+            Step::Expire => self.expire(),
+            Step::Rotate => self.rotate(),
+            Step::Rewrite { in_place } => self.write_list(*in_place),
+            Step::TakeAway => {
+                fs::remove_file(self.machine.node.conf(LIST)).unwrap();
+                (self.mtu, self.chained) = (None, false);
+            }
+            Step::LoseKubeconfig => {
+                let _ = fs::remove_file(self.machine.node.kubeconfig());
+            }
+            Step::LoseRecords => self.each_record(|path| fs::remove_file(path)),
+            Step::SpoilRecords => self.each_record(|path| fs::write(path, "{\"version\":")),
+            Step::RestartRuntime => self.machine.restart_runtime(),
+            Step::Reboot => self.reboot(),
+        }
+    }
+
+    fn install(&mut self) {
+        self.machine.install();
+        self.installer = true;
+    }
+
+    /// A refusal means to the installer that its release is gone.
+    fn stop(&mut self) {
+        let refused = matches!(self.fault, Some(Fault::Status(403)));
+        let unheard = self.fault.is_some() && !matches!(self.fault, Some(Fault::Slow(_)));
+        let expired = self.taken != self.brought && !unheard;
+        self.machine.node.stop(Signal::SIGTERM);
+        self.installer = false;
+        self.chained &= !refused && !expired;
+    }
+
+    fn kill(&mut self) {
+        self.machine.node.stop(Signal::SIGKILL);
+        self.installer = false;
+    }
+
+    fn upgrade(&mut self) {
+        self.stop();
+        self.version = format!("version {}", self.steps);
+        let image = self.machine.node.image().join("linkerd-cni");
+        let mut image = fs::OpenOptions::new().append(true).open(image).unwrap();
+        image.write_all(self.version.as_bytes()).unwrap();
+        self.install();
+    }
+
+    fn uninstall(&mut self) {
+        self.machine.forget_daemonset();
+        self.stop();
+        self.machine.remember_daemonset();
+        self.chained = false;
+    }
+
+    fn expire(&mut self) {
+        self.taken += 1;
+        self.machine.api.set_token(&token(self.taken));
+    }
+
+    fn rotate(&mut self) {
+        self.brought = self.taken;
+        self.machine.node.rotate_token(&token(self.brought));
+    }
+
+    fn write_list(&mut self, in_place: bool) {
+        let mtu = 1300 + self.steps;
+        let text = list().replace("\"cni0\"", &format!("\"cni0\", \"mtu\": {mtu}"));
+        if in_place {
+            self.machine.node.write(LIST, text);
+        } else {
+            self.machine.node.rename_in(LIST, text);
+        }
+        (self.mtu, self.chained) = (Some(mtu), false);
+    }
+
+    fn each_record(&self, what: impl Fn(std::path::PathBuf) -> std::io::Result<()>) {
+        let records = self.machine.namespaces.path("/run/linkerd-cni");
+        for entry in fs::read_dir(records).into_iter().flatten().flatten() {
+            let _ = what(entry.path());
+        }
+    }
+
+    fn reboot(&mut self) {
+        if self.installer {
+            self.kill();
+        }
+        self.pods.clear();
+        self.machine.reboot();
+    }
+}
+
+/// A token by its number.
+pub(super) fn token(number: u32) -> String {
+    format!("token-number-{number}.")
+}
