@@ -94,7 +94,7 @@ fn waits_for_a_network(machine: &mut Machine) {
 }
 
 fn gets_a_network(machine: &Machine) {
-    machine.node.rename_in(LIST, list());
+    machine.drop_list(&list());
     machine.wait_chained();
     ours().start(machine).unwrap().end(machine).unwrap();
     // The sandbox that failed, and could not be torn down then.
@@ -122,7 +122,7 @@ fn has_its_list_rewritten(machine: &Machine) -> String {
         "\"bridge\": \"cni0\",\n      \"mtu\": 1400",
     );
     assert_ne!(rewritten, list());
-    machine.node.rename_in(LIST, &rewritten);
+    machine.drop_list(&rewritten);
     machine.wait_chained();
     rewritten
 }

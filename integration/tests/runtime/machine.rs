@@ -66,7 +66,7 @@ impl Machine {
     pub(crate) fn chained() -> Self {
         let mut machine = Self::new();
         machine.install();
-        machine.node.rename_in(LIST, list());
+        machine.drop_list(&list());
         machine.wait_chained();
         machine
     }
@@ -76,6 +76,14 @@ impl Machine {
         let before = self.namespaces.beside();
         let before: Vec<&str> = before.iter().map(String::as_str).collect();
         self.node.start_behind(&before);
+    }
+
+    /// The other plugin renames its list into place, out of the same directory:
+    /// containerd 1.6 does not notice what comes from another.
+    pub(crate) fn drop_list(&self, text: &str) {
+        let new = self.node.conf(&format!(".{LIST}.new"));
+        fs::write(&new, text).unwrap();
+        fs::rename(new, self.node.conf(LIST)).unwrap();
     }
 
     /// Waits until the file is chained and the runtime has seen it.

@@ -36,7 +36,7 @@ pub(super) enum Step {
     Rotate,
     /// The other plugin writes its list anew: renamed into place, or not.
     Rewrite { in_place: bool },
-    /// The other plugin takes its list away.
+    /// Every pod ends, and the other plugin takes its list away.
     TakeAway,
     /// Somebody deletes the kubeconfig.
     LoseKubeconfig,
@@ -88,20 +88,26 @@ impl Step {
         }
     }
 
-    /// Whether a pod that starts meanwhile finds the node as it was before: the
-    /// list and what it needs are not touched by anybody but the installer.
-    pub(super) fn is_calm(&self) -> bool {
-        matches!(
+    /// Whether the list stays what it is, as far as it is for others to say: who
+    /// starts meanwhile is in the mesh if it was.
+    pub(super) fn leaves_the_list(&self) -> bool {
+        !matches!(
             self,
-            Self::Start(_)
-                | Self::End
-                | Self::Install
-                | Self::Stop
-                | Self::Kill
-                | Self::Upgrade
-                | Self::LoseRecords
-                | Self::SpoilRecords
+            Self::KillAtWork(_) | Self::Uninstall | Self::Rewrite { .. } | Self::TakeAway
         )
+    }
+
+    /// Whether nothing is done either to what our plugin needs for an answer.
+    pub(super) fn leaves_the_way(&self) -> bool {
+        self.leaves_the_list()
+            && !matches!(
+                self,
+                Self::Misbehave(_)
+                    | Self::Behave
+                    | Self::Expire
+                    | Self::Rotate
+                    | Self::LoseKubeconfig
+            )
     }
 
     /// Whether the runtime goes away, so that nothing can happen beside it.
@@ -110,46 +116,45 @@ impl Step {
     }
 
     fn any(rng: &mut Rng) -> Self {
-        match rng.u8(0..40) {
-            0..=7 => Self::Start(Kind::any(rng)),
-            8..=13 => Self::End,
-            14..=17 => Self::Install,
-            18..=19 => Self::Stop,
-            20..=21 => Self::Kill,
-            22..=23 => Self::KillAtWork(rng.u64(0..30)),
-            24..=25 => Self::Upgrade,
-            26 => Self::Uninstall,
-            27 => Self::Misbehave(any_fault(rng)),
-            28..=30 => Self::Behave,
-            31 => Self::Expire,
-            32..=33 => Self::Rotate,
-            34 => Self::Rewrite {
+        match rng.u8(0..44) {
+            0..=8 => Self::Start(Kind::any(rng)),
+            9..=13 => Self::End,
+            14..=21 => Self::Install,
+            22..=23 => Self::Stop,
+            24..=25 => Self::Kill,
+            26..=27 => Self::KillAtWork(rng.u64(0..30)),
+            28..=29 => Self::Upgrade,
+            30 => Self::Uninstall,
+            31 => Self::Misbehave(any_fault(rng)),
+            32..=33 => Self::Behave,
+            34 => Self::Expire,
+            35..=36 => Self::Rotate,
+            37 => Self::Rewrite {
                 in_place: rng.bool(),
             },
-            35 => Self::TakeAway,
-            36 => Self::LoseKubeconfig,
-            37 => Self::LoseRecords,
-            38 => Self::SpoilRecords,
-            _ if rng.bool() => Self::RestartRuntime,
+            38 => Self::TakeAway,
+            39 => Self::LoseKubeconfig,
+            40 => Self::LoseRecords,
+            41 => Self::SpoilRecords,
+            42 => Self::RestartRuntime,
             _ => Self::Reboot,
         }
     }
 
     fn is_possible(&self, now: Now) -> bool {
         match self {
-            Self::Start(_) => now.pods < 6,
-            Self::End => now.pods > 0 && now.list,
+            // Where there is no network, there is nothing to be learnt.
+            Self::Start(_) => now.list && now.pods < 6,
+            Self::End => now.list && now.pods > 0,
             Self::Install => !now.installer,
             Self::Stop | Self::Kill | Self::KillAtWork(_) | Self::Upgrade => now.installer,
-            Self::Uninstall => now.installer && now.list,
+            // Whoever keeps the node in order is there to do it.
+            Self::Uninstall | Self::LoseKubeconfig => now.installer && now.list,
+            Self::Rewrite { .. } => now.installer || !now.list,
             Self::Misbehave(_) => !now.misbehaving,
             Self::Behave => now.misbehaving,
             Self::Expire => !now.expired,
             Self::Rotate => now.expired,
-            // Pods that run need the list to end.
-            Self::TakeAway => now.list && now.pods == 0,
-            // A node without a list gets one before anything else.
-            Self::Rewrite { .. } => true,
             _ => now.list,
         }
     }

@@ -33,6 +33,7 @@ pub(super) struct World {
     /// What the image's executable ends with.
     pub(super) version: String,
     pub(super) tally: Tally,
+    seed: u64,
     rng: Rng,
     steps: u32,
     names: u32,
@@ -88,6 +89,7 @@ impl World {
             brought: 0,
             version: String::new(),
             tally: Tally::default(),
+            seed,
             rng: Rng::with_seed(seed),
             steps: 0,
             names: 0,
@@ -99,29 +101,39 @@ impl World {
 
     /// Something happens, perhaps while a pod starts; then the node is judged.
     pub(super) fn step(&mut self) {
+        self.steps += 1;
+        // So that a choice that came out otherwise does not change all that follow.
+        self.rng = Rng::with_seed(self.seed.wrapping_add(u64::from(self.steps)));
         let now = self.now();
         let step = Step::choose(&mut self.rng, now);
-        let beside =
-            (self.rng.u8(0..3) == 0 && !step.stops_the_runtime()).then(|| Kind::any(&mut self.rng));
-        self.steps += 1;
-        println!("{:3}: {step:?}, beside: {beside:?}; {now:?}", self.steps);
+        let beside = self.beside(&step);
+        println!(
+            "{:3}: {now:?}\n     {step:?}, beside {beside:?}",
+            self.steps
+        );
         let (before, ready) = (self.chained, self.is_ready());
-        let starting = beside.map(|kind| self.begin(kind));
+        let starting = beside.into_iter().map(|kind| self.begin(kind));
+        let starting: Vec<_> = starting.collect();
         self.apply(&step);
-        let (starting, calm) = match step {
-            Step::Start(kind) => (
-                starting.into_iter().chain([self.begin(kind)]).collect(),
-                true,
-            ),
-            step => (Vec::from_iter(starting), step.is_calm()),
-        };
         for starting in starting {
             let (kind, answer) = (starting.kind, starting.wait());
-            let must = calm && before && self.chained;
-            self.judge_start(kind, answer, must, must && ready && self.is_ready());
+            let must = step.leaves_the_list() && before && self.chained;
+            let served = must && step.leaves_the_way() && ready && self.is_ready();
+            self.judge_start(kind, answer, must, served);
         }
         self.settle();
         self.judge();
+    }
+
+    /// What starts while a step is taken.
+    fn beside(&mut self, step: &Step) -> Vec<Kind> {
+        match step {
+            Step::Start(kind) => vec![*kind; self.rng.usize(1..4)],
+            step if step.stops_the_runtime() || self.mtu.is_none() => Vec::new(),
+            _ => (0..self.rng.usize(0..3))
+                .map(|_| Kind::any(&mut self.rng))
+                .collect(),
+        }
     }
 
     /// All pods end; returns what was seen.
@@ -242,6 +254,9 @@ impl World {
             Step::Rotate => self.rotate(),
             Step::Rewrite { in_place } => self.write_list(*in_place),
             Step::TakeAway => {
+                while !self.pods.is_empty() {
+                    self.end_pod(0);
+                }
                 fs::remove_file(self.machine.node.conf(LIST)).unwrap();
                 (self.mtu, self.chained) = (None, false);
             }
@@ -307,7 +322,7 @@ impl World {
         if in_place {
             self.machine.node.write(LIST, text);
         } else {
-            self.machine.node.rename_in(LIST, text);
+            self.machine.drop_list(&text);
         }
         (self.mtu, self.chained) = (Some(mtu), false);
     }
