@@ -27,6 +27,18 @@ impl Cgroup {
         }
     }
 
+    /// Those that a process has left behind.
+    pub fn left_by(pid: u32) -> Vec<Self> {
+        let prefix = format!("lct-{pid}-");
+        let entries = hierarchies()
+            .into_iter()
+            .filter_map(|path| fs::read_dir(path).ok());
+        let names = entries.flatten().flatten().map(|entry| entry.file_name());
+        let names = names.map(|name| name.to_string_lossy().into_owned());
+        let ours = names.filter(|name| name.starts_with(&prefix));
+        ours.map(|name| Self { name }).collect()
+    }
+
     /// As the `cgroup_parent` of a sandbox.
     pub fn path(&self) -> String {
         format!("/{}", self.name)

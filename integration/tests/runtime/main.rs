@@ -12,6 +12,7 @@
 mod api_server;
 mod connections;
 mod cri;
+mod killed;
 mod life;
 mod machine;
 mod pod;

@@ -16,6 +16,11 @@
 //! `LINKERD_CNI_RANDOM_SECONDS` goes on for as long (60, or 300 with
 //! `LINKERD_CNI_LONG_TESTS`).
 
+#![expect(
+    clippy::print_stdout,
+    reason = "a test that fails shows its steps, one that does not keeps them to itself"
+)]
+
 use std::env;
 use std::io::Write;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

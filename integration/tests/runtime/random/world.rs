@@ -263,7 +263,7 @@ impl World {
             Step::LoseKubeconfig => {
                 let _ = fs::remove_file(self.machine.node.kubeconfig());
             }
-            Step::LoseRecords => self.each_record(|path| fs::remove_file(path)),
+            Step::LoseRecords => self.each_record(fs::remove_file),
             Step::SpoilRecords => self.each_record(|path| fs::write(path, "{\"version\":")),
             Step::RestartRuntime => self.machine.restart_runtime(),
             Step::Reboot => self.reboot(),
