@@ -27,6 +27,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use self::world::World;
 
+mod acts;
 mod judge;
 mod step;
 mod world;
