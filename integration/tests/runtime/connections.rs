@@ -7,7 +7,7 @@ use linkerd_cni_integration::netns::Netns;
 use linkerd_cni_integration::rules;
 use linkerd_cni_integration::traffic::{As, Landed, connect};
 
-use crate::machine::{ADDRESS, Machine};
+use crate::machine::{ADDRESS, Machine, dual_stack_list};
 use crate::pod::{INBOUND, OUTBOUND, PROXY, Pod, Serving, WEB};
 
 fn serve(machine: &Machine, fixture: &str, host_port: u16) -> Serving {
@@ -39,6 +39,27 @@ fn between_pods_connections_go_through_both_proxies() {
     // Over its own loopback the application is reached directly.
     let own = SocketAddr::from((Ipv4Addr::LOCALHOST, WEB));
     assert_eq!(end(a.out(As::APP, own)), (WEB, None));
+}
+
+#[test]
+fn over_ipv6_they_do_as_well() {
+    let machine = Machine::chained_to(&dual_stack_list());
+    let (a, b) = (
+        serve(&machine, "meshed", 0),
+        serve(&machine, "native-sidecar", 0),
+    );
+    let ip = b.sandbox.other_ip.unwrap();
+    assert!(ip.is_ipv6());
+    let web = SocketAddr::new(ip, WEB);
+    assert_eq!(end(a.out(As::APP, web)), (OUTBOUND, Some(web)));
+    assert_eq!(end(a.out(PROXY, web)), (INBOUND, Some(web)));
+    let landed = machine.namespaces.enter(|| connect(web)).unwrap();
+    assert_eq!(end(landed), (INBOUND, Some(web)));
+    assert_eq!(b.redirected(&machine), (true, true));
+    for pod in [a, b] {
+        pod.sandbox.end(&machine).unwrap();
+    }
+    assert_eq!(machine.left(), [""; 0]);
 }
 
 #[test]

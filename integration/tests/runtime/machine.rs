@@ -64,9 +64,14 @@ impl Machine {
 
     /// The same, with the network, and chained.
     pub(crate) fn chained() -> Self {
+        Self::chained_to(&list())
+    }
+
+    /// The same, with a list of the test's own.
+    pub(crate) fn chained_to(list: &str) -> Self {
         let mut machine = Self::new();
         machine.install();
-        machine.drop_list(&list());
+        machine.drop_list(list);
         machine.wait_chained();
         machine
     }
@@ -186,6 +191,17 @@ pub(crate) fn list() -> String {
             {"type": "portmap", "capabilities": {"portMappings": true}},
         ],
     });
+    format!("{list:#}\n")
+}
+
+/// The same list for pods with an IPv6 address too.
+pub(crate) fn dual_stack_list() -> String {
+    let mut list: Value = serde_json::from_str(&list()).unwrap();
+    let ipam = &mut list["plugins"][0]["ipam"];
+    let second = json!([{"subnet": "fd00:88::/64"}]);
+    ipam["ranges"].as_array_mut().unwrap().push(second);
+    let second = json!({"dst": "::/0"});
+    ipam["routes"].as_array_mut().unwrap().push(second);
     format!("{list:#}\n")
 }
 

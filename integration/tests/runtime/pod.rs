@@ -48,6 +48,8 @@ pub(crate) struct Sandbox {
     /// The namespace's file as the runtime knows it.
     pub(crate) path: String,
     pub(crate) ip: IpAddr,
+    /// Of the other family, in a network that has both.
+    pub(crate) other_ip: Option<IpAddr>,
 }
 
 /// A sandbox in which application and proxy listen.
@@ -151,12 +153,14 @@ impl Sandbox {
             Some(path) => machine.namespaces.path(path),
             None => machine.namespaces.netns(),
         };
-        let ip = answer.status.unwrap().network.unwrap().ip;
+        let addresses = answer.status.unwrap().network.unwrap();
+        let mut others = addresses.additional_ips.iter();
         Self {
             id,
             netns: Netns::at(&netns),
             path: path.unwrap_or_default().to_owned(),
-            ip: ip.parse().unwrap_or([127, 0, 0, 1].into()),
+            ip: addresses.ip.parse().unwrap_or([127, 0, 0, 1].into()),
+            other_ip: others.next().map(|other| other.ip.parse().unwrap()),
         }
     }
 
@@ -169,7 +173,10 @@ impl Sandbox {
     /// Its application and its proxy start to listen.
     pub(crate) fn serve(self) -> Serving {
         let ports = [INBOUND, OUTBOUND, WEB];
-        let _listeners = Listener::all(&self.netns, Family::V4, &ports);
+        let families = [Family::V4, Family::V6].into_iter();
+        let _listeners = families
+            .flat_map(|family| Listener::all(&self.netns, family, &ports))
+            .collect();
         Serving {
             sandbox: self,
             _listeners,

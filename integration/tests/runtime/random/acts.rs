@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use linkerd_cni_integration::api_server::Fault;
+use linkerd_cni_integration::node::send;
 use nix::sys::signal::Signal;
 
 use super::step::Step;
@@ -31,6 +32,20 @@ impl World {
                 self.write_list(false);
                 thread::sleep(Duration::from_millis(*milliseconds));
                 self.kill();
+            }
+            Step::KillAtStart(milliseconds) => {
+                self.renew_image();
+                self.install();
+                thread::sleep(Duration::from_millis(*milliseconds));
+                self.kill();
+            }
+            Step::KillAtLeaving(milliseconds) => {
+                self.machine.forget_daemonset();
+                send(self.machine.node.pid(), Signal::SIGTERM);
+                thread::sleep(Duration::from_millis(*milliseconds));
+                self.kill();
+                self.machine.remember_daemonset();
+                self.chained = false;
             }
             Step::Upgrade => self.upgrade(),
             Step::Uninstall => self.uninstall(),
@@ -84,11 +99,15 @@ impl World {
 
     fn upgrade(&mut self) {
         self.stop();
+        self.renew_image();
+        self.install();
+    }
+
+    fn renew_image(&mut self) {
         self.version = format!("version {}", self.steps);
         let image = self.machine.node.image().join("linkerd-cni");
         let mut image = fs::OpenOptions::new().append(true).open(image).unwrap();
         image.write_all(self.version.as_bytes()).unwrap();
-        self.install();
     }
 
     fn uninstall(&mut self) {

@@ -21,6 +21,12 @@ pub(super) enum Step {
     /// The other plugin writes its list, and the installer is killed so many
     /// milliseconds later.
     KillAtWork(u64),
+    /// The installer starts with another version, and is killed so many
+    /// milliseconds later.
+    KillAtStart(u64),
+    /// The release is deleted, and the installer is killed so many milliseconds
+    /// after it was told to end.
+    KillAtLeaving(u64),
     /// Another version takes the installer's place.
     Upgrade,
     /// The release is deleted: the DaemonSet, then the installer. It is there again
@@ -93,7 +99,11 @@ impl Step {
     pub(super) fn leaves_the_list(&self) -> bool {
         !matches!(
             self,
-            Self::KillAtWork(_) | Self::Uninstall | Self::Rewrite { .. } | Self::TakeAway
+            Self::KillAtWork(_)
+                | Self::KillAtLeaving(_)
+                | Self::Uninstall
+                | Self::Rewrite { .. }
+                | Self::TakeAway
         )
     }
 
@@ -116,27 +126,29 @@ impl Step {
     }
 
     fn any(rng: &mut Rng) -> Self {
-        match rng.u8(0..44) {
+        match rng.u8(0..46) {
             0..=8 => Self::Start(Kind::any(rng)),
             9..=13 => Self::End,
             14..=21 => Self::Install,
             22..=23 => Self::Stop,
             24..=25 => Self::Kill,
             26..=27 => Self::KillAtWork(rng.u64(0..30)),
-            28..=29 => Self::Upgrade,
-            30 => Self::Uninstall,
-            31 => Self::Misbehave(any_fault(rng)),
-            32..=33 => Self::Behave,
-            34 => Self::Expire,
-            35..=36 => Self::Rotate,
-            37 => Self::Rewrite {
+            28 => Self::KillAtStart(rng.u64(0..60)),
+            29 => Self::KillAtLeaving(rng.u64(0..30)),
+            30..=31 => Self::Upgrade,
+            32 => Self::Uninstall,
+            33 => Self::Misbehave(any_fault(rng)),
+            34..=35 => Self::Behave,
+            36 => Self::Expire,
+            37..=38 => Self::Rotate,
+            39 => Self::Rewrite {
                 in_place: rng.bool(),
             },
-            38 => Self::TakeAway,
-            39 => Self::LoseKubeconfig,
-            40 => Self::LoseRecords,
-            41 => Self::SpoilRecords,
-            42 => Self::RestartRuntime,
+            40 => Self::TakeAway,
+            41 => Self::LoseKubeconfig,
+            42 => Self::LoseRecords,
+            43 => Self::SpoilRecords,
+            44 => Self::RestartRuntime,
             _ => Self::Reboot,
         }
     }
@@ -146,10 +158,12 @@ impl Step {
             // Where there is no network, there is nothing to be learnt.
             Self::Start(_) => now.list && now.pods < 6,
             Self::End => now.list && now.pods > 0,
-            Self::Install => !now.installer,
+            Self::Install | Self::KillAtStart(_) => !now.installer,
             Self::Stop | Self::Kill | Self::KillAtWork(_) | Self::Upgrade => now.installer,
             // Whoever keeps the node in order is there to do it.
-            Self::Uninstall | Self::LoseKubeconfig => now.installer && now.list,
+            Self::Uninstall | Self::KillAtLeaving(_) | Self::LoseKubeconfig => {
+                now.installer && now.list
+            }
             Self::Rewrite { .. } => now.installer || !now.list,
             Self::Misbehave(_) => !now.misbehaving,
             Self::Behave => now.misbehaving,
