@@ -153,6 +153,13 @@ impl Machine {
         self.cri = Cri::connect(&self.containerd.socket());
     }
 
+    /// What the runtime complained of.
+    pub(crate) fn complaints(&self) -> String {
+        let log = self.containerd.log();
+        let lines = log.lines().filter(|line| line.contains("level=error"));
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
     /// Everything that pods leave on a node, by name; empty when all are gone.
     pub(crate) fn left(&self) -> Vec<String> {
         let mut left: Vec<_> = ["/run/netns", "/run/linkerd-cni", "/var/lib/cni/results"]
