@@ -3,11 +3,10 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
-use std::thread;
 
 use anyhow::{Context, Result, bail};
 
-use crate::netns::enter;
+use crate::netns::Netns;
 use crate::process::{self, kill_group};
 
 /// What the node's first process does: `$1` is where `/var/lib/cni` is kept.
@@ -61,8 +60,9 @@ impl Namespaces {
     /// A command that runs a program in them, not yet started. The program is the
     /// child of the process that is started.
     pub fn command(&self, program: impl AsRef<Path>) -> Command {
-        let mut command = self.command_beside("nsenter");
-        command.args(["--pid", "--uts", "--ipc", "--"]);
+        let mut command = process::command("nsenter");
+        command.arg(format!("--target={}", self.init));
+        command.args(["--mount", "--net", "--pid", "--uts", "--ipc", "--"]);
         command.arg(program.as_ref());
         command
     }
@@ -99,22 +99,7 @@ impl Namespaces {
     ///
     /// If it cannot be entered, or `inside` panics.
     pub fn enter<T: Send>(&self, inside: impl FnOnce() -> T + Send) -> T {
-        thread::scope(|scope| {
-            let entered = scope.spawn(|| {
-                enter(&self.netns()).expect("the node's network can be entered");
-                inside()
-            });
-            entered
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })
-    }
-
-    fn command_beside(&self, nsenter: &str) -> Command {
-        let mut command = process::command(nsenter);
-        command.arg(format!("--target={}", self.init));
-        command.args(["--mount", "--net"]);
-        command
+        Netns::at(&self.netns()).enter(inside)
     }
 }
 
