@@ -162,10 +162,10 @@ impl Machine {
 
     /// Everything that pods leave on a node, by name; empty when all are gone.
     pub(crate) fn left(&self) -> Vec<String> {
-        let mut left: Vec<_> = ["/run/netns", "/run/linkerd-cni", "/var/lib/cni/results"]
-            .into_iter()
-            .flat_map(|directory| names(&self.namespaces.path(directory)))
-            .collect();
+        let mut left = names(&self.namespaces.path("/run/netns"));
+        left.extend(names(&self.namespaces.path("/var/lib/cni/results")));
+        let records = names(&self.namespaces.path("/run/linkerd-cni"));
+        left.extend(records.into_iter().filter(|name| name.ends_with(".json")));
         let leases = names(&self.namespaces.path("/var/lib/cni/networks/net"));
         // host-local's own, which it keeps.
         let kept = |name: &String| name.ends_with("/lock") || name.contains("/last_reserved_ip.");

@@ -143,8 +143,10 @@ impl World {
 
     fn each_record(&self, what: impl Fn(PathBuf) -> io::Result<()>) {
         let records = self.machine.namespaces.path("/run/linkerd-cni");
-        for entry in fs::read_dir(records).into_iter().flatten().flatten() {
-            let _ = what(entry.path());
+        let entries = fs::read_dir(records).into_iter().flatten().flatten();
+        let paths = entries.map(|entry| entry.path());
+        for path in paths.filter(|path| path.extension().is_some_and(|e| e == "json")) {
+            let _ = what(path);
         }
     }
 
