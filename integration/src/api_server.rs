@@ -97,7 +97,6 @@ impl ApiServer {
             .set_nonblocking(true)
             .expect("a listener can be nonblocking");
         let address = listener.local_addr().expect("a listener has an address");
-        let tls = authority.server_config();
         let shared = Arc::new(Shared {
             stop: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
@@ -106,13 +105,31 @@ impl ApiServer {
                 ..State::default()
             }),
         });
-        let serving = Arc::clone(&shared);
-        thread::spawn(move || accept(&listener, &tls, &serving));
-        Self {
+        let server = Self {
             address,
             authority,
             shared,
-        }
+        };
+        server.serve(listener);
+        server
+    }
+
+    /// Listens at the same address in the calling thread's network as well.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot listen there.
+    pub fn listen_here_too(&self) {
+        let listener = TcpListener::bind(self.address).expect("the port is free there");
+        listener
+            .set_nonblocking(true)
+            .expect("a listener can be nonblocking");
+        self.serve(listener);
+    }
+
+    fn serve(&self, listener: TcpListener) {
+        let (tls, shared) = (self.authority.server_config(), Arc::clone(&self.shared));
+        thread::spawn(move || accept(&listener, &tls, &shared));
     }
 
     /// Where it listens.

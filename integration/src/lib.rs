@@ -26,6 +26,7 @@ pub mod node;
 pub mod plugin;
 pub mod process;
 pub mod rules;
+pub mod runtime;
 pub mod stage;
 pub mod tool;
 pub mod trace;

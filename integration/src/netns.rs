@@ -23,6 +23,7 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 #[derive(Debug)]
 pub struct Netns {
     name: String,
+    path: PathBuf,
 }
 
 /// A process that owns the table of `native` (see [`Netns::occupy_native`]).
@@ -64,7 +65,7 @@ impl Netns {
     /// As [`Netns::new`], or if the name is taken.
     pub fn named(name: String) -> Self {
         run("ip", &["netns", "add", &name]).expect("a network namespace can be made (as root)");
-        let netns = Self { name };
+        let netns = Self::of(name);
         netns.ip("link set lo up\n");
         netns
     }
@@ -100,9 +101,22 @@ impl Netns {
         run("ip", &["netns", "attach", &name, &pid.to_string()]).expect("it can be named");
         kill_group(&child);
         child.wait().expect("it was killed");
-        let netns = Self { name };
+        let netns = Self::of(name);
         netns.ip("link set lo up\n");
         netns
+    }
+
+    /// A namespace that somebody else made, and takes away.
+    pub fn at(path: &Path) -> Self {
+        Self {
+            name: path.to_string_lossy().into_owned(),
+            path: path.to_owned(),
+        }
+    }
+
+    fn of(name: String) -> Self {
+        let path = Path::new("/run/netns").join(&name);
+        Self { name, path }
     }
 
     /// Its name, for `ip -n`.
@@ -112,7 +126,7 @@ impl Netns {
 
     /// The file that `CNI_NETNS` names.
     pub fn path(&self) -> PathBuf {
-        Path::new("/run/netns").join(&self.name)
+        self.path.clone()
     }
 
     /// Runs lines of `ip` commands in the namespace.
@@ -121,7 +135,7 @@ impl Netns {
     ///
     /// If one fails.
     pub fn ip(&self, lines: &str) {
-        run_with_input("ip", &["-n", &self.name, "-batch", "-"], lines)
+        self.run_with_input("ip", &["-batch", "-"], lines)
             .unwrap_or_else(|error| panic!("in {}: {lines}: {error:#}", self.name));
     }
 
@@ -206,8 +220,10 @@ impl Default for Netns {
 
 impl Drop for Netns {
     fn drop(&mut self) {
-        // A test may have deleted it on purpose.
-        let _ = run("ip", &["netns", "del", &self.name]);
+        if !self.name.contains('/') {
+            // A test may have deleted it on purpose.
+            let _ = run("ip", &["netns", "del", &self.name]);
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::fixtures;
+use crate::netns::unique_name;
 
 mod agents;
 mod installer;
@@ -67,7 +68,9 @@ impl Node {
     /// If the directories cannot be made.
     pub fn new() -> Self {
         let node = Self {
-            root: TempDir::with_prefix("node.").expect("a temporary directory"),
+            // A name that tells whose it is, should the test be killed.
+            root: TempDir::with_prefix(format!("{}.", unique_name()))
+                .expect("a temporary directory"),
             env: BTreeMap::new(),
             running: None,
         };

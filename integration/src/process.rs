@@ -5,6 +5,7 @@
 //! all its children.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::io::{Read, Seek, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -21,7 +22,7 @@ const HELPER_DEADLINE: Duration = Duration::from_secs(30);
 
 /// How long output is waited for once the program itself has ended: a child it
 /// left behind may hold the pipe open for ever.
-const OUTPUT_GRACE: Duration = Duration::from_millis(500);
+pub(crate) const OUTPUT_GRACE: Duration = Duration::from_millis(500);
 
 /// A program that ran, or was killed at its deadline.
 #[derive(Debug)]
@@ -141,6 +142,17 @@ pub fn kill_group(child: &Child) {
         // Already gone is as good as killed.
         let _ = killpg(Pid::from_raw(id), Signal::SIGKILL);
     }
+}
+
+/// The one process that another has started and not yet waited for.
+///
+/// # Errors
+///
+/// There is none, or there are several.
+pub fn only_child(parent: u32) -> Result<u32> {
+    let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"))?;
+    let only = children.trim().parse();
+    only.with_context(|| format!("not one child of process {parent}: {children:?}"))
 }
 
 fn wait(child: &mut Child, until: Instant) -> Result<Option<ExitStatus>> {
