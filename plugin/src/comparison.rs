@@ -6,7 +6,7 @@ use proxy_init_rules::{
     Chain, Config, Difference, Family, NatTable, RuleSet, difference, difference_in_effect,
 };
 
-use crate::firewall::{BackendKind, Failure, Live, live};
+use crate::firewall::{BackendKind, Failure, Live, Overtaker, live};
 
 /// One thing that is not as it should be, in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,22 +22,26 @@ pub(crate) struct Finding {
 }
 
 /// The differences from recorded rules. One read per family, unless there is nothing where the
-/// record says.
+/// record says; and a look at whether tables of others come first.
 ///
 /// # Errors
 /// The rules cannot be read.
 pub(crate) fn with_record(
-    backend: BackendKind,
+    kind: BackendKind,
     expected: &[RuleSet],
 ) -> Result<Vec<Finding>, Failure> {
     let mut findings = Vec::new();
+    let backend = kind.backend();
     for rules in expected {
-        let found = backend.backend().read(rules.family())?;
+        let family = rules.family();
+        let found = backend.read(family)?;
         if found.has_ours() {
             findings.extend(difference(rules, &found).iter().map(Finding::from));
         } else {
-            findings.extend(elsewhere(backend, rules, &found));
+            findings.extend(elsewhere(kind, rules, &found));
         }
+        let overtakers = backend.overtakers(family).into_iter();
+        findings.extend(overtakers.map(|overtaker| Finding::overtaken(family, &overtaker)));
     }
     Ok(findings)
 }
@@ -112,6 +116,25 @@ impl Finding {
             chain: None,
             kind,
             text: text.into(),
+        }
+    }
+
+    fn overtaken(family: Family, by: &Overtaker) -> Self {
+        let Overtaker {
+            base,
+            table,
+            chain,
+            priority,
+            rule,
+        } = by;
+        Self {
+            family: Some(family),
+            chain: Some(*base),
+            kind: "overtaken",
+            text: format!(
+                "{family} {base}: chain {chain} of table {table} (priority {priority}) comes before \
+                 ours and takes connections away: {rule}"
+            ),
         }
     }
 }

@@ -4,7 +4,7 @@ use proxy_init_rules::Family;
 
 use crate::{
     cni::Attachment,
-    firewall::{BackendKind, Withdrawal, withdraw},
+    firewall::{BackendKind, Withdrawal, withdraw, withdraw_any},
     interfaces,
     netns::{Namespace, NetnsError},
     record::{Decision, Records},
@@ -12,8 +12,8 @@ use crate::{
 
 /// Runs DEL.
 pub(crate) fn del(attachment: &Attachment, records: &Records) {
-    if let Some((backends, families)) = left_behind(attachment, records) {
-        match withdraw_from(attachment, &backends, &families) {
+    if let Some(where_they_are) = left_behind(attachment, records) {
+        match withdraw_from(attachment, &where_they_are) {
             Ok(done) => report(attachment, &done),
             // Usually: the namespace is gone, and the rules with it.
             Err(error) => tracing::info!(%error, "No rules to remove"),
@@ -24,12 +24,17 @@ pub(crate) fn del(attachment: &Attachment, records: &Records) {
     }
 }
 
-/// Where rules of ours may be; `None`: nowhere, or they are not this attachment's to remove. The
-/// rules belong to the namespace, which all attachments of the container share.
-fn left_behind(
-    attachment: &Attachment,
-    records: &Records,
-) -> Option<(Vec<BackendKind>, Vec<Family>)> {
+/// Where rules of ours may be.
+enum Whereabouts {
+    /// As recorded.
+    Recorded(BackendKind, Vec<Family>),
+    /// Nobody knows.
+    Anywhere,
+}
+
+/// `None`: nowhere, or they are not this attachment's to remove. The rules belong to the namespace,
+/// which all attachments of the container share.
+fn left_behind(attachment: &Attachment, records: &Records) -> Option<Whereabouts> {
     attachment.netns.as_ref()?;
     if records.others_of(attachment) {
         return None;
@@ -37,17 +42,17 @@ fn left_behind(
     let record = records.read(&attachment.container_id, &attachment.ifname);
     match record.map(|record| record.decision) {
         Some(Decision::Pass { .. }) => None,
-        Some(Decision::Redirect { backend, rules, .. }) => {
-            Some((vec![backend], rules.iter().map(|of| of.family).collect()))
-        }
-        None => Some((BackendKind::REAL.to_vec(), Family::ALL.to_vec())),
+        Some(Decision::Redirect { backend, rules, .. }) => Some(Whereabouts::Recorded(
+            backend,
+            rules.iter().map(|of| of.family).collect(),
+        )),
+        None => Some(Whereabouts::Anywhere),
     }
 }
 
 fn withdraw_from(
     attachment: &Attachment,
-    backends: &[BackendKind],
-    families: &[Family],
+    whereabouts: &Whereabouts,
 ) -> Result<Withdrawal, NetnsError> {
     let Some(path) = &attachment.netns else {
         return Ok(Withdrawal::default());
@@ -57,15 +62,15 @@ fn withdraw_from(
     if let Err(error) = &lock {
         tracing::warn!(%error, "Removing the rules without the lock");
     }
-    let is_without_record = backends.len() > 1;
-    namespace.enter(|| {
+    namespace.enter(|| match whereabouts {
+        Whereabouts::Recorded(backend, families) => withdraw(*backend, families),
         // Without a record another interface is the only sign of another attachment. Removing
         // the rules of a pod that goes on running would let its traffic out in the clear.
-        if is_without_record && interfaces::has_other(&attachment.ifname) {
+        Whereabouts::Anywhere if interfaces::has_other(&attachment.ifname) => {
             tracing::info!("No record, and other interfaces are up: the rules stay");
-            return Withdrawal::default();
+            Withdrawal::default()
         }
-        withdraw(backends, families)
+        Whereabouts::Anywhere => withdraw_any(),
     })
 }
 

@@ -17,11 +17,11 @@ mod supersede;
 mod withdraw;
 
 pub(crate) use apply::{Applied, ApplyError, Order, apply};
+pub(crate) use choice::order;
 pub(crate) use iptables::is_installed;
 pub(crate) use live::{Live, live};
-pub use native::NativeError;
-pub(crate) use native::{Native, Overtaker};
-pub(crate) use withdraw::{Withdrawal, withdraw};
+pub(crate) use native::{Native, NativeError, Overtaker, is_usable};
+pub(crate) use withdraw::{Withdrawal, withdraw, withdraw_any};
 
 /// A way to reach the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -68,6 +68,12 @@ pub(crate) trait Backend {
     /// # Errors
     /// It cannot be read.
     fn peek(&self, family: Family) -> Result<NatTable, Failure>;
+
+    /// What takes connections away before our rules see them: rules of nftables in tables of others.
+    /// None where they cannot be read: then there are no such tables.
+    fn overtakers(&self, family: Family) -> Vec<Overtaker> {
+        Native::default().overtakers(family)
+    }
 
     /// Takes our rules out; whether there were any.
     ///

@@ -32,8 +32,13 @@ fn traffic_goes_through_the_proxy_with_plain() {
 }
 
 #[test]
+fn traffic_goes_through_the_proxy_with_native() {
+    goes_through_the_proxy("native");
+}
+
+#[test]
 fn only_the_ports_to_redirect_are_redirected_inbound() {
-    for mode in ["nft", "legacy", "plain"] {
+    for mode in ["nft", "legacy", "plain", "native"] {
         let mesh = Mesh::new("meshed", |stage| {
             stage
                 .linkerd("iptables-mode", mode)
@@ -59,7 +64,13 @@ fn only_the_ports_to_redirect_are_redirected_inbound() {
 
 #[test]
 fn before_add_and_after_del_nothing_is_redirected() {
-    let mesh = Mesh::new("meshed", |stage| stage);
+    for mode in ["nft", "native"] {
+        nothing_is_redirected_without(mode);
+    }
+}
+
+fn nothing_is_redirected_without(mode: &str) {
+    let mesh = Mesh::new("meshed", |stage| stage.linkerd("iptables-mode", mode));
     let del = || mesh.stage.del().succeed();
     del();
     for _ in 0..2 {
@@ -75,7 +86,13 @@ fn before_add_and_after_del_nothing_is_redirected() {
 
 #[test]
 fn a_proxy_with_a_user_of_its_own_passes_and_the_configured_one_does_not() {
-    let mesh = Mesh::new("custom-uid", |stage| stage);
+    for mode in ["nft", "native"] {
+        a_user_of_its_own_passes(mode);
+    }
+}
+
+fn a_user_of_its_own_passes(mode: &str) {
+    let mesh = Mesh::new("custom-uid", |stage| stage.linkerd("iptables-mode", mode));
     for family in [Family::V4, Family::V6] {
         let _listening = mesh.listen(family);
         let web = peer(family, 80);

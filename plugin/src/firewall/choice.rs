@@ -10,7 +10,7 @@ const PROGRAMS: [BackendKind; 3] = [BackendKind::Nft, BackendKind::Plain, Backen
 /// The configured backend first, then the others: programs in the order nft, plain, legacy, and
 /// what needs none last, unless it is asked for. A namespace of another user namespace is for
 /// `native`, whatever is configured: there the kernel takes no rules about owners from xtables.
-pub(super) fn order(mode: IptablesMode, is_of_another_user: bool) -> Vec<BackendKind> {
+pub(crate) fn order(mode: IptablesMode, is_of_another_user: bool) -> Vec<BackendKind> {
     let native = BackendKind::Native;
     match BackendKind::configured(mode).filter(|_| !is_of_another_user) {
         None | Some(BackendKind::Native) => [&[native], &PROGRAMS[..]].concat(),

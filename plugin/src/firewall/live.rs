@@ -2,7 +2,7 @@
 
 use proxy_init_rules::{Family, NatTable};
 
-use super::{BackendKind, Failure, iptables};
+use super::{Backend as _, BackendKind, Failure, Native, iptables};
 
 /// The `nat` tables of one family.
 #[derive(Debug)]
@@ -21,7 +21,18 @@ pub(crate) struct Live {
 pub(crate) fn live(family: Family) -> Result<Live, Failure> {
     let mut tables: Vec<(BackendKind, NatTable)> = Vec::new();
     let mut failure = None;
-    for kind in readable(family) {
+    let native = Native::default();
+    match native.read(family) {
+        Ok(table) if table.chains().is_empty() => {}
+        Ok(table) => tables.push((BackendKind::Native, table)),
+        Err(error) => failure = Some(error),
+    }
+    let programs = readable(family);
+    // Without any program there are no rules but in nf_tables, which we read ourselves.
+    if programs.is_empty() && failure.is_none() && !native.with_leftovers()?.contains(&family) {
+        return Ok(Live { family, tables });
+    }
+    for kind in programs_or_first(programs) {
         match kind.backend().peek(family) {
             // The plain programs are one of the other two.
             Ok(table) if kind == BackendKind::Plain && is_known(&tables, &table) => {}
@@ -39,8 +50,7 @@ fn is_known(tables: &[(BackendKind, NatTable)], table: &NatTable) -> bool {
     tables.iter().any(|(_, known)| known == table)
 }
 
-/// Both kinds of tables, through the plain programs where others are missing. Without any, the
-/// first will say what is missing.
+/// Both kinds of tables of programs, through the plain ones where others are missing.
 fn readable(family: Family) -> Vec<BackendKind> {
     let is_there = |kind: &BackendKind| iptables::can_read(*kind, family);
     let mut kinds = vec![BackendKind::Nft, BackendKind::Legacy];
@@ -49,8 +59,14 @@ fn readable(family: Family) -> Vec<BackendKind> {
     }
     kinds.push(BackendKind::Plain);
     kinds.retain(is_there);
-    if kinds.is_empty() {
-        kinds.push(BackendKind::Nft);
-    }
     kinds
+}
+
+/// Without any, the first will say what is missing.
+fn programs_or_first(programs: Vec<BackendKind>) -> Vec<BackendKind> {
+    if programs.is_empty() {
+        vec![BackendKind::Nft]
+    } else {
+        programs
+    }
 }

@@ -6,6 +6,7 @@
 
 use std::cell::OnceCell;
 
+use netlink_bindings::nftables::{Nfgenmsg, Request};
 use proxy_init_rules::{Family, NatTable, RuleSet};
 
 use super::{Backend, Failure, Installed};
@@ -23,7 +24,7 @@ mod socket;
 mod table;
 mod view;
 
-pub use error::NativeError;
+pub(crate) use error::NativeError;
 pub(crate) use foreign::Overtaker;
 use message::Batch;
 use snapshot::Snapshot;
@@ -43,22 +44,16 @@ pub(crate) struct Native {
 // === impl Native ===
 
 impl Native {
-    /// What takes connections away before our rules see them: rules of nftables that stand in
-    /// tables of others and come first.
-    ///
-    /// # Errors
-    /// The rules cannot be read.
-    pub(crate) fn overtakers(&self, family: Family) -> Result<Vec<Overtaker>, Failure> {
-        Ok(foreign::overtakers(self.seen()?, family))
-    }
-
     /// Families in which chains of ours stand in tables of iptables.
     ///
     /// # Errors
     /// The rules cannot be read.
     pub(crate) fn with_leftovers(&self) -> Result<Vec<Family>, Failure> {
         let seen = self.seen()?;
-        let holds = |family: &Family| seen.leftovers().any(|chain| chain.place.kind.holds(*family));
+        let holds = |family: &Family| {
+            seen.leftovers()
+                .any(|chain| chain.place.kind.holds(*family))
+        };
         Ok(Family::ALL.into_iter().filter(holds).collect())
     }
 
@@ -87,12 +82,26 @@ impl Backend for Native {
         self.read(family)
     }
 
+    fn overtakers(&self, family: Family) -> Vec<Overtaker> {
+        let seen = self.seen();
+        seen.map_or(Vec::new(), |seen| foreign::overtakers(seen, family))
+    }
+
     /// A table for both families goes as a whole.
     fn remove(&self, family: Family) -> Result<bool, Failure> {
         Ok(remove(|snapshot, batch| {
             removal::of_tables(batch, snapshot, |kind| kind.holds(family))
         })?)
     }
+}
+
+/// Whether nf_tables answers, in the namespace of the calling thread. Nothing is changed by that.
+///
+/// # Errors
+/// It does not.
+pub(crate) fn is_usable() -> Result<(), NativeError> {
+    let request = Request::new().op_getgen_do(&Nfgenmsg::new());
+    Netfilter::open()?.ask(&request)
 }
 
 /// Puts the rules of all these families into the kernel, in place of any that nftables has of
@@ -116,7 +125,9 @@ pub(crate) fn install(sets: &[RuleSet]) -> Result<Installed, Failure> {
 /// # Errors
 /// Nothing has changed.
 pub(crate) fn remove_leftovers() -> Result<bool, Failure> {
-    Ok(remove(|snapshot, batch| removal::of_leftovers(batch, snapshot))?)
+    Ok(remove(|snapshot, batch| {
+        removal::of_leftovers(batch, snapshot)
+    })?)
 }
 
 fn install_as(
@@ -143,9 +154,7 @@ fn install_as(
     })
 }
 
-fn remove(
-    what: impl Fn(&Snapshot, &mut Batch) -> bool,
-) -> Result<bool, NativeError> {
+fn remove(what: impl Fn(&Snapshot, &mut Batch) -> bool) -> Result<bool, NativeError> {
     let mut netfilter = Netfilter::open()?;
     again_after_a_race(|| {
         let there = Snapshot::take(&mut netfilter)?;

@@ -2,7 +2,7 @@
 
 use proxy_init_rules::{Family, NatTable, RuleSet};
 
-use super::{Backend, Failure, Installed};
+use super::{Backend, Failure, Installed, Overtaker};
 
 pub(super) struct Simulate;
 
@@ -21,6 +21,10 @@ impl Backend for Simulate {
 
     fn peek(&self, family: Family) -> Result<NatTable, Failure> {
         self.read(family)
+    }
+
+    fn overtakers(&self, _: Family) -> Vec<Overtaker> {
+        Vec::new()
     }
 
     fn remove(&self, _: Family) -> Result<bool, Failure> {

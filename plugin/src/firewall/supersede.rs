@@ -44,13 +44,32 @@ fn nft() -> Failures {
 }
 
 fn legacy() -> Failures {
-    let families = Family::ALL.into_iter().filter(|family| netns::has_legacy_nat(*family));
-    let removed = families.map(|family| {
-        let backend = BackendKind::Legacy.backend();
-        let is_ours = backend.peek(family)?.has_ours();
-        is_ours.then(|| backend.remove(family)).transpose()
-    });
-    removed.filter_map(Result::err).map(in_words).collect()
+    let families = Family::ALL
+        .into_iter()
+        .filter(|family| netns::has_legacy_nat(*family));
+    let failures = families.filter_map(|family| remove_legacy(family).err());
+    failures.map(in_words).collect()
+}
+
+/// Takes our rules out of a legacy table; whether there were any.
+///
+/// # Errors
+/// There may be some, and they stay.
+pub(super) fn remove_legacy(family: Family) -> Result<bool, Failure> {
+    let mut backend = BackendKind::Legacy.backend();
+    let mut table = backend.peek(family);
+    // The host's only programs may be called plain.
+    if matches!(table, Err(Failure::Missing { .. }))
+        && iptables::is_plain_nft().is_ok_and(|nft| !nft)
+    {
+        backend = BackendKind::Plain.backend();
+        table = backend.peek(family);
+    }
+    if table?.has_ours() {
+        backend.remove(family)
+    } else {
+        Ok(false)
+    }
 }
 
 /// The plain programs are one of the two; only if both kinds of tables have rules of ours is it

@@ -2,7 +2,8 @@
 
 use proxy_init_rules::Family;
 
-use super::{BackendKind, Failure};
+use super::{Backend as _, BackendKind, Failure, Native, native, supersede};
+use crate::netns;
 
 /// What a withdrawal came to.
 #[derive(Debug, Default)]
@@ -13,20 +14,57 @@ pub(crate) struct Withdrawal {
     pub failures: Vec<Failure>,
 }
 
-/// Takes our rules of these families out of the namespace of the calling thread, whichever of the
-/// backends holds them. Goes on after a failure.
+/// Takes our rules out of the namespace of the calling thread, whoever set them. Looks first, so
+/// that it starts no program where there is nothing for it to do.
 #[must_use]
-pub(crate) fn withdraw(backends: &[BackendKind], families: &[Family]) -> Withdrawal {
+pub(crate) fn withdraw_any() -> Withdrawal {
     let mut withdrawal = Withdrawal::default();
-    for kind in backends {
-        let backend = kind.backend();
+    let native = Native::default();
+    match native.with_leftovers() {
+        Ok(families) => {
+            withdrawal.note(BackendKind::Native, &Family::ALL, |family| {
+                native.remove(family)
+            });
+            withdrawal.note(BackendKind::Nft, &families, |_| native::remove_leftovers());
+        }
+        Err(failure) => withdrawal.failures.push(failure),
+    }
+    let legacy = Family::ALL
+        .into_iter()
+        .filter(|family| netns::has_legacy_nat(*family));
+    let legacy: Vec<Family> = legacy.collect();
+    withdrawal.note(BackendKind::Legacy, &legacy, supersede::remove_legacy);
+    withdrawal
+}
+
+/// Takes our rules of these families out of the namespace of the calling thread, where this backend
+/// holds them. Goes on after a failure. What nf_tables holds needs no program to be taken out.
+#[must_use]
+pub(crate) fn withdraw(kind: BackendKind, families: &[Family]) -> Withdrawal {
+    let mut withdrawal = Withdrawal::default();
+    let backend = kind.backend();
+    withdrawal.note(kind, families, |family| match backend.remove(family) {
+        Err(Failure::Missing { .. }) if kind != BackendKind::Legacy => native::remove_leftovers(),
+        done => done,
+    });
+    withdrawal
+}
+
+// === impl Withdrawal ===
+
+impl Withdrawal {
+    fn note(
+        &mut self,
+        kind: BackendKind,
+        families: &[Family],
+        remove: impl Fn(Family) -> Result<bool, Failure>,
+    ) {
         for family in families {
-            match backend.remove(*family) {
-                Ok(true) => withdrawal.removed.push((*kind, *family)),
+            match remove(*family) {
+                Ok(true) => self.removed.push((kind, *family)),
                 Ok(false) => {}
-                Err(failure) => withdrawal.failures.push(failure),
+                Err(failure) => self.failures.push(failure),
             }
         }
     }
-    withdrawal
 }

@@ -90,7 +90,11 @@ fn joined_each_list_of_ports_is_one_rule_without_overlaps() {
     assert_eq!(ports(Chain::Outbound).split(',').count(), 500);
     assert_eq!(joined.rules().len(), 7);
     assert_eq!(joined.joined(), joined);
-    let text: String = joined.rules().iter().map(|rule| format!("{rule}\n")).collect();
+    let text: String = joined
+        .rules()
+        .iter()
+        .map(|rule| format!("{rule}\n"))
+        .collect();
     let read = crate::NatTable::parse(&format!("*nat\n{text}"), Family::Ipv4).unwrap();
     assert_eq!(read.rule_set(), joined, "what is recorded is read back");
 }

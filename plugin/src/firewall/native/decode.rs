@@ -47,7 +47,9 @@ pub(super) fn text(rule: &LiveRule, family: Family, snapshot: &Snapshot) -> Opti
 
 /// The names of the sets that a rule looks something up in.
 pub(super) fn sets_of(rule: &LiveRule) -> impl Iterator<Item = String> {
-    let lookups = expressions(rule).into_iter().filter(|(name, _)| *name == "lookup");
+    let lookups = expressions(rule)
+        .into_iter()
+        .filter(|(name, _)| *name == "lookup");
     lookups.filter_map(|(_, data)| {
         let lookup = netlink_bindings::nftables::ExprLookupAttrs::new(data);
         Some(lookup.get_set().ok()?.to_str().ok()?.to_owned())

@@ -33,7 +33,10 @@ const LONGEST_COMMENT: usize = 127;
 pub(super) fn table(batch: &mut Batch, table: &Table, next_set: &mut u32) {
     let name = format!("{} {}", table.kind, TABLE.to_string_lossy());
     let header = table.kind.header();
-    let mut request = Request::new().set_create().set_excl().op_newtable_do(&header);
+    let mut request = Request::new()
+        .set_create()
+        .set_excl()
+        .op_newtable_do(&header);
     request.encode().push_name(TABLE).push_flags(0);
     batch.push(Subject::Table(name), &request);
     for chain in Chain::OURS {
@@ -124,9 +127,15 @@ struct Bound {
 /// What lies before the first interval is an end as well, as `nft` has it.
 fn bounds(ports: &[PortRange]) -> Vec<Bound> {
     let start = ports.first().is_some_and(|first| first.low() > 0);
-    let start = start.then_some(Bound { port: 0, is_end: true });
+    let start = start.then_some(Bound {
+        port: 0,
+        is_end: true,
+    });
     let intervals = ports.iter().flat_map(|range| {
-        let first = Bound { port: range.low(), is_end: false };
+        let first = Bound {
+            port: range.low(),
+            is_end: false,
+        };
         let end = range.high().checked_add(1);
         let end = end.map(|port| Bound { port, is_end: true });
         [Some(first), end].into_iter().flatten()
@@ -136,7 +145,10 @@ fn bounds(ports: &[PortRange]) -> Vec<Bound> {
 
 fn rule(batch: &mut Batch, table: &Table, rule: &Rule, set: Option<u32>) {
     let header = table.kind.header();
-    let mut request = Request::new().set_create().set_append().op_newrule_do(&header);
+    let mut request = Request::new()
+        .set_create()
+        .set_append()
+        .op_newrule_do(&header);
     let attributes = request
         .encode()
         .push_table(TABLE)
@@ -183,7 +195,8 @@ mod tests {
             let range = |(low, high): &(u16, u16)| PortRange::new(*low, *high).unwrap();
             let ranges: Vec<PortRange> = ranges.iter().map(range).collect();
             let bounds = bounds(&ranges);
-            let one = |bound: &Bound| format!("{}{}", bound.port, if bound.is_end { "]" } else { "" });
+            let one =
+                |bound: &Bound| format!("{}{}", bound.port, if bound.is_end { "]" } else { "" });
             bounds.iter().map(one).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(shown(&[(80, 80), (90, 99)]), "0] 80 81] 90 100]");

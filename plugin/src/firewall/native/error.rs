@@ -56,10 +56,33 @@ pub enum Subject {
 // === impl NativeError ===
 
 impl NativeError {
+    /// Whether it will be so until somebody does something about it.
+    #[must_use]
+    pub(crate) fn is_lasting(&self) -> bool {
+        match self {
+            Self::Socket(error) => matches!(
+                Errno::from_raw(error.raw_os_error().unwrap_or_default()),
+                Errno::EPROTONOSUPPORT | Errno::EAFNOSUPPORT | Errno::EPERM | Errno::EACCES
+            ),
+            // `EINVAL`: nobody is there who knows the request.
+            Self::Refused { errno, .. } => {
+                matches!(errno, Errno::EINVAL | Errno::EOPNOTSUPP | Errno::EPERM)
+            }
+            Self::Exchange(_) | Self::Silent | Self::Unstable | Self::Unreadable => false,
+        }
+    }
+
     /// Whether what was to be made is there already.
     #[must_use]
     pub(super) fn is_there_already(&self) -> bool {
-        matches!(self, Self::Refused { errno: Errno::EEXIST, subject: Subject::Table(_), .. })
+        matches!(
+            self,
+            Self::Refused {
+                errno: Errno::EEXIST,
+                subject: Subject::Table(_),
+                ..
+            }
+        )
     }
 
     /// Whether the kernel knows no chain of that kind: before 5.2 there is no `nat` for both

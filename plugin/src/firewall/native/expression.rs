@@ -52,7 +52,12 @@ pub(super) fn condition<'a>(
         Condition::Any => list,
         Condition::Tcp => tcp(list),
         Condition::TcpPorts(_) => {
-            let list = payload(tcp(list), PayloadBase::TransportHeader, PORT_AT, PORT_LENGTH);
+            let list = payload(
+                tcp(list),
+                PayloadBase::TransportHeader,
+                PORT_AT,
+                PORT_LENGTH,
+            );
             lookup(list, name, set.unwrap_or_default())
         }
         Condition::Source(net) => source(list, *net, kind),
@@ -164,7 +169,10 @@ fn lookup<'a>(list: List<'a>, name: &CStr, set: u32) -> List<'a> {
 fn verdict<'a>(list: List<'a>, code: VerdictCode, chain: Option<&str>) -> List<'a> {
     let immediate = list.nested_elem().nested_data_immediate();
     let immediate = immediate.push_dreg(Registers::RegVerdict as u32);
-    let mut verdict = immediate.nested_data().nested_verdict().push_code(code as u32);
+    let mut verdict = immediate
+        .nested_data()
+        .nested_verdict()
+        .push_code(code as u32);
     if let Some(chain) = chain {
         verdict = verdict.push_chain_bytes(chain.as_bytes());
     }

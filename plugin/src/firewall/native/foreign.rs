@@ -55,9 +55,8 @@ fn comes_first(seen: &Snapshot, chain: &LiveChain, (hook, priority): (Hook, i32)
     if table(chain).is_none_or(|table| table.is_dormant) {
         return false;
     }
-    let is_ours_there = |ours: &&LiveChain| {
-        ours.place.is_ours() && ours.nat.is_some_and(|(at, _)| at == hook)
-    };
+    let is_ours_there =
+        |ours: &&LiveChain| ours.place.is_ours() && ours.nat.is_some_and(|(at, _)| at == hook);
     match seen.chains.iter().find(is_ours_there) {
         Some(ours) => {
             let at = ours.nat.map_or(PRIORITY, |(_, priority)| priority);

@@ -57,7 +57,10 @@ impl Batch {
             subjects: Vec::new(),
             last: 0,
         };
-        batch.push(Subject::Transaction, &Request::new().op_batch_begin_do(&bracket()));
+        batch.push(
+            Subject::Transaction,
+            &Request::new().op_batch_begin_do(&bracket()),
+        );
         batch
     }
 
@@ -78,7 +81,10 @@ impl Batch {
             flag.copy_from_slice(&acknowledged.to_ne_bytes());
         }
         let last = u32::try_from(self.subjects.len() - 1).unwrap_or_default();
-        self.push(Subject::Transaction, &Request::new().op_batch_end_do(&bracket()));
+        self.push(
+            Subject::Transaction,
+            &Request::new().op_batch_end_do(&bracket()),
+        );
         (self.buffer, last, self.subjects)
     }
 }
@@ -144,7 +150,14 @@ impl<'a> Answer<'a> {
             _ => Body::Data(payload),
         };
         let sequence = u32_at(bytes, 8)?;
-        Some((Self { sequence, flags, body }, length))
+        Some((
+            Self {
+                sequence,
+                flags,
+                body,
+            },
+            length,
+        ))
     }
 }
 

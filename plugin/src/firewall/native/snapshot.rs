@@ -100,7 +100,9 @@ impl Snapshot {
     }
 
     pub(super) fn chains_of(&self, place: &Place) -> impl Iterator<Item = &LiveChain> {
-        self.chains.iter().filter(move |chain| chain.place == *place)
+        self.chains
+            .iter()
+            .filter(move |chain| chain.place == *place)
     }
 
     pub(super) fn rules_of(&self, place: &Place, chain: &str) -> impl Iterator<Item = &LiveRule> {
@@ -175,11 +177,13 @@ impl<'a> Reader<'a> {
         self.dump(&request, |data| {
             let (header, table) = OpGettableDump::decode_reply(data);
             let flags = table.get_flags().unwrap_or_default();
-            tables.extend(place(&header, table.get_name().ok()).map(|place| LiveTable {
-                place,
-                handle: table.get_handle().unwrap_or_default(),
-                is_dormant: flags & TableFlags::Dormant as u32 != 0,
-            }));
+            tables.extend(
+                place(&header, table.get_name().ok()).map(|place| LiveTable {
+                    place,
+                    handle: table.get_handle().unwrap_or_default(),
+                    is_dormant: flags & TableFlags::Dormant as u32 != 0,
+                }),
+            );
         })?;
         self.snapshot.tables = tables;
         Ok(())
@@ -196,11 +200,13 @@ impl<'a> Reader<'a> {
                 let number = Hook::from_number(hook.get_num().ok()?)?;
                 Some((number, hook.get_priority().ok()?))
             };
-            chains.extend(place(&header, chain.get_table().ok()).map(|place| LiveChain {
-                place,
-                name: text(chain.get_name().ok()),
-                nat: hook(),
-            }));
+            chains.extend(
+                place(&header, chain.get_table().ok()).map(|place| LiveChain {
+                    place,
+                    name: text(chain.get_name().ok()),
+                    nat: hook(),
+                }),
+            );
         })?;
         self.snapshot.chains = chains;
         Ok(())
@@ -268,7 +274,9 @@ impl<'a> Reader<'a> {
         let mut is_disturbed = false;
         let dumped = self.netfilter.dump(request, |data| {
             let header = data.get(..Nfgenmsg::len());
-            let generation = header.and_then(Nfgenmsg::new_from_slice).map(|h| h.res_id());
+            let generation = header
+                .and_then(Nfgenmsg::new_from_slice)
+                .map(|h| h.res_id());
             is_disturbed |= first.is_some() && generation != *first;
             *first = generation;
             each(data);

@@ -127,15 +127,21 @@ impl Netfilter {
                     Body::End(Err((Errno::ENOENT | Errno::EINTR, _))) => {
                         return Ok(Dumped::Disturbed);
                     }
-                    Body::End(Err((errno, message))) => {
-                        return Err(NativeError::Refused {
-                            subject: Subject::Reading,
-                            errno,
-                            message: message.map(str::to_owned),
-                        });
-                    }
+                    Body::End(Err(refusal)) => return Err(not_shown(refusal)),
                 }
             }
+        }
+    }
+
+    /// Asks one thing; whether there is an answer.
+    pub(super) fn ask(&mut self, request: &impl NetlinkRequest) -> Result<()> {
+        self.sequence += 1;
+        self.send(&single(self.sequence, request))?;
+        self.receive(true)?;
+        let answer = Answer::all(&self.buffer).next().flatten();
+        match answer.ok_or(NativeError::Unreadable)?.body {
+            Body::Data(_) | Body::End(Ok(())) => Ok(()),
+            Body::End(Err(refusal)) => Err(not_shown(refusal)),
         }
     }
 
@@ -177,5 +183,13 @@ impl Netfilter {
             Ok(_) | Err(Errno::EINTR) => Ok(()),
             Err(errno) => Err(NativeError::Exchange(io::Error::from(errno))),
         }
+    }
+}
+
+fn not_shown((errno, message): (Errno, Option<&str>)) -> NativeError {
+    NativeError::Refused {
+        subject: Subject::Reading,
+        errno,
+        message: message.map(str::to_owned),
     }
 }

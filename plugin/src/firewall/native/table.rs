@@ -104,10 +104,7 @@ impl Table {
 fn merged(one: &RuleSet, other: &RuleSet) -> Vec<Rule> {
     let mut rules = one.rules().to_vec();
     let is_redirect = |rule: &Rule| matches!(rule.action, Action::Redirect(_));
-    let at = rules
-        .iter()
-        .position(is_redirect)
-        .unwrap_or(rules.len());
+    let at = rules.iter().position(is_redirect).unwrap_or(rules.len());
     let is_subnet = |rule: &&Rule| matches!(rule.condition, Condition::Source(_));
     let more = other.of(Chain::Inbound).filter(is_subnet).cloned();
     rules.splice(at..at, more);
@@ -132,7 +129,13 @@ mod tests {
     #[test]
     fn the_shared_table_has_the_subnets_of_both_families() {
         let tables = Table::all(&sets(), Layout::Shared);
-        let [Table { kind: Kind::Inet, rules }] = tables.as_slice() else {
+        let [
+            Table {
+                kind: Kind::Inet,
+                rules,
+            },
+        ] = tables.as_slice()
+        else {
             panic!("{tables:?}");
         };
         let shown: Vec<String> = rules.iter().map(Rule::comment).collect();

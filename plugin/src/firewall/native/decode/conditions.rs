@@ -71,7 +71,9 @@ pub(super) fn lookup<'a>(
     match (content, group) {
         (Some(content), Some(group)) if is_port(content) && !is_map => {
             let not = if is_not { "! " } else { "" };
-            words.matches.push(format!("-m multiport {not}--dports {group}"));
+            words
+                .matches
+                .push(format!("-m multiport {not}--dports {group}"));
         }
         (Some(content), _) => words.unknown(&format!("{}/lookup", content.name())),
         (None, _) => words.unknown("lookup"),
@@ -170,13 +172,18 @@ fn owner(kind: &str, value: &[u8], not: &str, words: &mut Words) -> bool {
     let Ok(number) = value.try_into().map(u32::from_ne_bytes) else {
         return false;
     };
-    words.matches.push(format!("-m owner {not}--{kind}-owner {number}"));
+    words
+        .matches
+        .push(format!("-m owner {not}--{kind}-owner {number}"));
     true
 }
 
 /// A source or destination, or the start of one.
 fn address(content: &Content, value: &[u8], not: &str, words: &mut Words) -> bool {
-    let Content::Payload { base, offset, mask, .. } = content else {
+    let Content::Payload {
+        base, offset, mask, ..
+    } = content
+    else {
         return false;
     };
     if *base != PayloadBase::NetworkHeader as u32 {
@@ -199,7 +206,10 @@ fn address(content: &Content, value: &[u8], not: &str, words: &mut Words) -> boo
 fn subnet(value: &[u8], mask: Option<&[u8]>, is_v4: bool) -> Option<IpNet> {
     let most = if is_v4 { 4 } else { 16 };
     let mut octets = [0; 16];
-    octets.get_mut(..value.len()).filter(|_| value.len() <= most)?.copy_from_slice(value);
+    octets
+        .get_mut(..value.len())
+        .filter(|_| value.len() <= most)?
+        .copy_from_slice(value);
     let address: IpAddr = if is_v4 {
         Ipv4Addr::new(octets[0], octets[1], octets[2], octets[3]).into()
     } else {
@@ -214,7 +224,10 @@ fn subnet(value: &[u8], mask: Option<&[u8]>, is_v4: bool) -> Option<IpNet> {
 
 /// The number of leading ones; `None` if there are others behind a zero.
 fn prefix(mask: &[u8]) -> Option<usize> {
-    let bits = || mask.iter().flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1));
+    let bits = || {
+        mask.iter()
+            .flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1))
+    };
     let length = bits().take_while(|bit| *bit == 1).count();
     bits().skip(length).all(|bit| bit == 0).then_some(length)
 }

@@ -76,12 +76,23 @@ impl Registers {
         let flips = bitwise.get_xor().and_then(|xor| xor.get_value());
         let flips_nothing = flips.is_ok_and(|xor| xor.iter().all(|byte| *byte == 0));
         let content = match (self.get(bitwise.get_sreg().ok()?), mask) {
-            (Some(Content::Payload { base, offset, length, mask: None }), Ok(mask))
-                if is_mask && flips_nothing =>
-            {
+            (
+                Some(Content::Payload {
+                    base,
+                    offset,
+                    length,
+                    mask: None,
+                }),
+                Ok(mask),
+            ) if is_mask && flips_nothing => {
                 let mask = Some(mask.to_vec());
                 let (base, offset, length) = (*base, *offset, *length);
-                Content::Payload { base, offset, length, mask }
+                Content::Payload {
+                    base,
+                    offset,
+                    length,
+                    mask,
+                }
             }
             (Some(Content::Other(name)), _) => Content::Other(name.clone()),
             _ => other(),

@@ -56,12 +56,19 @@ pub(super) fn target_chain(data: &[u8]) -> Option<String> {
 }
 
 fn verdict(data: &[u8]) -> Option<IterableVerdictAttrs<'_>> {
-    ExprImmediateAttrs::new(data).get_data().ok()?.get_verdict().ok()
+    ExprImmediateAttrs::new(data)
+        .get_data()
+        .ok()?
+        .get_verdict()
+        .ok()
 }
 
 fn target(verdict: &IterableVerdictAttrs<'_>) -> Option<String> {
     let code = VerdictCode::from_value(verdict.get_code().ok()?.into())?;
-    let chain = verdict.get_chain().ok().and_then(|chain| chain.to_str().ok());
+    let chain = verdict
+        .get_chain()
+        .ok()
+        .and_then(|chain| chain.to_str().ok());
     Some(match (code, chain) {
         (VerdictCode::Accept, _) => "-j ACCEPT".to_owned(),
         (VerdictCode::Drop, _) => "-j DROP".to_owned(),
@@ -94,7 +101,11 @@ fn nat(data: &[u8], registers: &Registers) -> String {
         _ => ("DNAT", "--to-destination"),
     };
     let value = |register: u32| registers.value(register);
-    let address = nat.get_reg_addr_min().ok().and_then(value).and_then(address);
+    let address = nat
+        .get_reg_addr_min()
+        .ok()
+        .and_then(value)
+        .and_then(address);
     let port = nat.get_reg_proto_min().ok().and_then(value);
     let port = port.and_then(|port| port.get(..2)?.try_into().ok());
     let port = port.map(|port| format!(":{}", u16::from_be_bytes(port)));
