@@ -128,9 +128,6 @@ pub enum Failure {
 // === impl BackendKind ===
 
 impl BackendKind {
-    /// The backends that reach the kernel.
-    pub(crate) const REAL: [Self; 4] = [Self::Native, Self::Nft, Self::Plain, Self::Legacy];
-
     /// The backend itself.
     #[must_use]
     pub(crate) fn backend(self) -> Box<dyn Backend> {

@@ -33,7 +33,7 @@ pub(super) fn text(rule: &LiveRule, family: Family, snapshot: &Snapshot) -> Opti
                     let key = (rule.place.clone(), name.to_owned());
                     snapshot.sets.get(&key).map(Vec::as_slice)
                 };
-                conditions::lookup(data, &registers, set, &mut words);
+                conditions::look_up(data, &registers, set, &mut words);
             }
             name => statements::read(name, data, &registers, &mut words),
         }
@@ -50,10 +50,7 @@ pub(super) fn sets_of(rule: &LiveRule) -> impl Iterator<Item = String> {
     let lookups = expressions(rule)
         .into_iter()
         .filter(|(name, _)| *name == "lookup");
-    lookups.filter_map(|(_, data)| {
-        let lookup = netlink_bindings::nftables::ExprLookupAttrs::new(data);
-        Some(lookup.get_set().ok()?.to_str().ok()?.to_owned())
-    })
+    lookups.filter_map(|(_, data)| conditions::set_name(data).map(str::to_owned))
 }
 
 /// The chains that a rule jumps or goes to.

@@ -84,6 +84,8 @@ fn ports(batch: &mut Batch, table: &Table, rule: &Rule, group: &PortGroup, id: u
     let header = table.kind.header();
     let flags = SetFlags::Anonymous as u32 | SetFlags::Constant as u32 | SetFlags::Interval as u32;
     let bounds = bounds(group.ports());
+    // The kernel's specification has this number in the host's order, the kernel in the network's.
+    let id = id.to_be();
     let mut request = Request::new().set_create().op_newset_do(&header);
     request
         .encode()

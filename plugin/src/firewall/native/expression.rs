@@ -34,9 +34,20 @@ pub(super) const SOURCE_V6_AT: u32 = 8;
 /// The length of an interface's name in a register (`IFNAMSIZ`).
 pub(super) const NAME_LENGTH: usize = 16;
 
-/// The attributes of a redirect, which the kernel's specification leaves out (`NFTA_REDIR_*`).
-pub(super) const REDIRECT_PORT: u16 = 1;
-pub(super) const REDIRECT_FLAGS: u16 = 3;
+/// The attributes of `redir`, which the kernel's specification of nf_tables leaves out.
+pub(super) mod redir {
+    pub(in super::super) const PORT: u16 = 1;
+    pub(in super::super) const FLAGS: u16 = 3;
+}
+
+/// The attributes of `lookup` as the kernel has them; its specification has them in another order.
+pub(super) mod lookup {
+    pub(in super::super) const SET: u16 = 1;
+    pub(in super::super) const REGISTER: u16 = 2;
+    pub(in super::super) const MAP_REGISTER: u16 = 3;
+    pub(in super::super) const SET_ID: u16 = 4;
+    pub(in super::super) const FLAGS: u16 = 5;
+}
 
 const REGISTER: u32 = Registers::Reg1 as u32;
 
@@ -58,7 +69,7 @@ pub(super) fn condition<'a>(
                 PORT_AT,
                 PORT_LENGTH,
             );
-            lookup(list, name, set.unwrap_or_default())
+            look_up(list, name, set.unwrap_or_default())
         }
         Condition::Source(net) => source(list, *net, kind),
         Condition::Uid(id) => {
@@ -160,10 +171,13 @@ fn compare<'a>(list: List<'a>, value: &[u8]) -> List<'a> {
     cmp.end_nested().end_nested()
 }
 
-fn lookup<'a>(list: List<'a>, name: &CStr, set: u32) -> List<'a> {
-    let lookup = list.nested_elem().nested_data_lookup();
-    let lookup = lookup.push_set(name).push_sreg(REGISTER).push_set_id(set);
-    lookup.end_nested().end_nested()
+fn look_up<'a>(list: List<'a>, name: &CStr, set: u32) -> List<'a> {
+    let attributes: [(u16, &[u8]); 3] = [
+        (lookup::SET, name.to_bytes_with_nul()),
+        (lookup::REGISTER, &REGISTER.to_be_bytes()),
+        (lookup::SET_ID, &set.to_be_bytes()),
+    ];
+    raw(list, c"lookup", &attributes)
 }
 
 fn verdict<'a>(list: List<'a>, code: VerdictCode, chain: Option<&str>) -> List<'a> {
@@ -186,14 +200,28 @@ fn redirect(list: List<'_>, port: Port) -> List<'_> {
     let immediate = immediate.push_value(&port.get().to_be_bytes()).end_nested();
     let list = immediate.end_nested().end_nested();
 
+    let flags = NatRangeFlags::ProtoSpecified as u32;
+    let attributes: [(u16, &[u8]); 2] = [
+        (redir::PORT, &REGISTER.to_be_bytes()),
+        (redir::FLAGS, &flags.to_be_bytes()),
+    ];
+    raw(list, c"redir", &attributes)
+}
+
+/// An expression attribute by attribute.
+fn raw<'a>(list: List<'a>, name: &CStr, attributes: &[(u16, &[u8])]) -> List<'a> {
     const DATA: u16 = 2;
-    let mut element = list.nested_elem().push_name(c"redir");
+    let mut element = list.nested_elem().push_name(name);
     let buffer = element.as_vec_mut();
     let data = push_nested_header(buffer, DATA);
-    push_header(buffer, REDIRECT_PORT, 4);
-    buffer.extend(REGISTER.to_be_bytes());
-    push_header(buffer, REDIRECT_FLAGS, 4);
-    buffer.extend((NatRangeFlags::ProtoSpecified as u32).to_be_bytes());
+    for (kind, value) in attributes {
+        push_header(
+            buffer,
+            *kind,
+            u16::try_from(value.len()).unwrap_or_default(),
+        );
+        buffer.extend(*value);
+    }
     finalize_nested_header(buffer, data);
     element.end_nested()
 }

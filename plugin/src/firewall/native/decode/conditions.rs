@@ -3,8 +3,9 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
-use netlink_bindings::nftables::{
-    CmpOps, ExprCmpAttrs, ExprLookupAttrs, LookupFlags, MetaKeys, PayloadBase, RangeAttrs, RangeOps,
+use netlink_bindings::{
+    nftables::{CmpOps, ExprCmpAttrs, LookupFlags, MetaKeys, PayloadBase, RangeAttrs, RangeOps},
+    utils::find_attr,
 };
 use proxy_init_rules::{Family, PortGroup};
 
@@ -13,7 +14,7 @@ use super::{
     words::Words,
 };
 use crate::firewall::native::{
-    expression::{NAME_LENGTH, PORT_AT, PORT_LENGTH, SOURCE_V4_AT, SOURCE_V6_AT, TCP},
+    expression::{NAME_LENGTH, PORT_AT, PORT_LENGTH, SOURCE_V4_AT, SOURCE_V6_AT, TCP, lookup},
     snapshot::Element,
     table::Kind,
 };
@@ -54,19 +55,27 @@ pub(super) fn range(data: &[u8], registers: &Registers, words: &mut Words) {
     }
 }
 
+/// The name of the set that a `lookup` is about.
+pub(super) fn set_name(data: &[u8]) -> Option<&str> {
+    let name = find_attr(data, lookup::SET)?;
+    std::str::from_utf8(name.strip_suffix(&[0])?).ok()
+}
+
 /// `lookup`: in a set.
-pub(super) fn lookup<'a>(
+pub(super) fn look_up<'a>(
     data: &[u8],
     registers: &Registers,
     set: impl Fn(&str) -> Option<&'a [Element]>,
     words: &mut Words,
 ) {
-    let lookup = ExprLookupAttrs::new(data);
-    let content = lookup.get_sreg().ok().and_then(|sreg| registers.get(sreg));
-    let name = lookup.get_set().ok().and_then(|name| name.to_str().ok());
-    let elements = name.and_then(set);
-    let is_not = lookup.get_flags().unwrap_or_default() & LookupFlags::Invert as u32 != 0;
-    let is_map = lookup.get_dreg().is_ok();
+    let number = |kind: u16| {
+        let bytes = find_attr(data, kind)?;
+        Some(u32::from_be_bytes(bytes.try_into().ok()?))
+    };
+    let content = number(lookup::REGISTER).and_then(|register| registers.get(register));
+    let elements = set_name(data).and_then(set);
+    let is_not = number(lookup::FLAGS).unwrap_or_default() & LookupFlags::Invert as u32 != 0;
+    let is_map = number(lookup::MAP_REGISTER).is_some();
     let group = elements.and_then(super::ports).and_then(PortGroup::new);
     match (content, group) {
         (Some(content), Some(group)) if is_port(content) && !is_map => {

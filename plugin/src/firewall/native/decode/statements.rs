@@ -11,7 +11,7 @@ use netlink_bindings::{
 };
 
 use super::{registers::Registers, words::Words};
-use crate::firewall::native::expression::REDIRECT_PORT;
+use crate::firewall::native::expression::redir;
 
 /// Reads an expression that loads and compares nothing.
 pub(super) fn read(name: &str, data: &[u8], registers: &Registers, words: &mut Words) {
@@ -82,7 +82,7 @@ fn target(verdict: &IterableVerdictAttrs<'_>) -> Option<String> {
 }
 
 fn redirect(data: &[u8], registers: &Registers) -> String {
-    let register = find_attr(data, REDIRECT_PORT).and_then(|bytes| bytes.try_into().ok());
+    let register = find_attr(data, redir::PORT).and_then(|bytes| bytes.try_into().ok());
     let port = register.and_then(|bytes| registers.value(u32::from_be_bytes(bytes)));
     match port.and_then(|port| port.get(..2)) {
         Some([high, low]) => {
