@@ -1,15 +1,18 @@
 //! Network namespaces: one per test, gone with it.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use nix::sched::{CloneFlags, setns};
 
 use crate::process::{command, kill_group, run, run_with_input, spawn};
+use crate::rules::NATIVE;
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
@@ -20,6 +23,20 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 #[derive(Debug)]
 pub struct Netns {
     name: String,
+}
+
+/// A process that owns the table of `native` (see [`Netns::occupy_native`]).
+#[derive(Debug)]
+pub struct Occupied {
+    child: Child,
+    _stdin: ChildStdin,
+}
+
+impl Drop for Occupied {
+    fn drop(&mut self) {
+        kill_group(&self.child);
+        let _ = self.child.wait();
+    }
 }
 
 /// A name that no other test on this machine uses.
@@ -119,6 +136,36 @@ impl Netns {
         let net = format!("--net={}", self.path().display());
         let args = [&[net.as_str(), "--", program], args].concat();
         run_with_input("nsenter", &args, input)
+    }
+
+    /// Keeps `native` from working here: its table is there and belongs to
+    /// another process, so that the kernel lets nobody else touch it. It goes
+    /// with what is returned.
+    ///
+    /// # Panics
+    ///
+    /// If the machine does not allow it.
+    pub fn occupy_native(&self) -> Occupied {
+        let mut nft = command("nsenter");
+        nft.arg(format!("--net={}", self.path().display()));
+        nft.args(["--", "nft", "--interactive"]);
+        let mut child = spawn(&mut nft).expect("nft is installed");
+        let mut stdin = child.stdin.take().expect("stdin is piped");
+        let table = format!("add table inet {NATIVE} {{ flags owner; }}\n");
+        stdin.write_all(table.as_bytes()).expect("nft reads");
+        let there = || {
+            self.run("nft", &["list", "tables"])
+                .is_ok_and(|all| all.contains(NATIVE))
+        };
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !there() {
+            assert!(Instant::now() < deadline, "nft makes no table");
+            thread::sleep(Duration::from_millis(5));
+        }
+        Occupied {
+            child,
+            _stdin: stdin,
+        }
     }
 
     /// Calls `inside` on a thread that has entered the namespace.

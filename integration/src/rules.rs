@@ -4,6 +4,9 @@ use std::fmt;
 
 use crate::netns::Netns;
 
+/// The name of the tables that `native` sets.
+pub const NATIVE: &str = "linkerd-cni";
+
 /// One of the two implementations of iptables in the kernel.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Tables {
@@ -52,7 +55,28 @@ pub fn save(netns: &Netns, tables: Tables, family: Family) -> String {
     without_counters(&saved.unwrap_or_else(|error| panic!("{error:#}")))
 }
 
-/// Everything that is in the namespace, in either implementation and family.
+/// The tables that `native` sets, of both families, as `nft` lists them.
+///
+/// # Panics
+///
+/// If the program fails.
+pub fn native(netns: &Netns) -> String {
+    let all = netns.run("nft", &["list", "ruleset"]);
+    let all = all.unwrap_or_else(|error| panic!("{error:#}"));
+    let mut is_ours = false;
+    let mut listed = String::new();
+    for line in all.lines() {
+        if line.starts_with("table ") {
+            is_ours = line.ends_with(&format!(" {NATIVE} {{"));
+        }
+        if is_ours {
+            listed += &format!("{line}\n");
+        }
+    }
+    listed
+}
+
+/// Everything that is in the namespace, in each implementation and family.
 ///
 /// # Panics
 ///
@@ -64,7 +88,7 @@ pub fn everything(netns: &Netns) -> String {
             all += &format!("## {tables:?} {family:?}\n{}", save(netns, tables, family));
         }
     }
-    all
+    all + "## native\n" + &native(netns)
 }
 
 /// As [`everything`], less tables and chains that are empty: what a connection
@@ -74,11 +98,14 @@ pub fn everything(netns: &Netns) -> String {
 ///
 /// If a program fails.
 pub fn effective(netns: &Netns) -> Vec<String> {
-    everything(netns)
-        .lines()
-        .filter(|line| line.starts_with("-A ") || custom_chain(line))
-        .map(str::to_owned)
-        .collect()
+    let everything = everything(netns);
+    let mut is_native = false;
+    let lines = everything.lines().filter(|line| {
+        let is_heading = line.starts_with("## ");
+        is_native |= is_heading && line.ends_with("native");
+        line.starts_with("-A ") || custom_chain(line) || (is_native && !is_heading)
+    });
+    lines.map(str::to_owned).collect()
 }
 
 /// Applies a payload of `iptables-restore` on top of what is there.

@@ -5,6 +5,7 @@ use std::{
     io,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -242,6 +243,10 @@ pub(crate) fn is_of_another_user() -> bool {
 /// thread. Asking does not bring it into being.
 #[must_use]
 pub(crate) fn has_legacy_nat(family: Family) -> bool {
+    // One thread at a time: kernels were seen to spin when several of a process, each in a
+    // namespace of its own, read these files at once.
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let tables = fs::read_to_string(match family {
         Family::Ipv4 => "/proc/thread-self/net/ip_tables_names",
         Family::Ipv6 => "/proc/thread-self/net/ip6_tables_names",

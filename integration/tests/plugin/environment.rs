@@ -127,20 +127,21 @@ fn del_never_touches_the_plugins_own_namespace() {
 }
 
 #[test]
-fn a_namespace_of_another_user_is_redirected_or_refused_but_nothing_between() {
-    // What `hostUsers: false` gives. The kernel takes owner rules for it only
-    // from inside its user namespace.
-    let netns = Arc::new(Netns::of_another_user());
-    let stage = Stage::in_namespace(fixtures::pod("user-namespace"), &netns);
-    let output = stage.add().run();
-    let rules = rules::effective(&netns);
-    if output.exit == Some(0) {
-        assert!(rules.join("\n").contains("--uid-owner 2102 "), "{rules:#?}");
+fn a_namespace_of_another_user_is_redirected_natively_whatever_the_mode() {
+    // What `hostUsers: false` gives. The kernel takes owner rules of xtables for
+    // it only from inside its user namespace.
+    for mode in ["nft", "legacy", "plain", "auto", "native"] {
+        let netns = Arc::new(Netns::of_another_user());
+        let stage = Stage::in_namespace(fixtures::pod("user-namespace"), &netns)
+            .linkerd("iptables-mode", mode);
+        let output = stage.add().succeed();
+        output.logs(&["belongs to another user namespace"]);
+        assert!(!output.stderr.contains("WARN"), "{}", output.stderr);
+        let listed = rules::native(&netns);
+        assert!(listed.contains("meta skuid 2102 return"), "{listed}");
         stage.del().succeed();
-    } else {
-        assert_eq!(output.code(), Some(100), "{output:#?}");
+        assert!(rules::effective(&netns).is_empty(), "{output:#?}");
     }
-    assert!(rules::effective(&netns).is_empty(), "{output:#?}");
 }
 
 #[test]

@@ -28,20 +28,17 @@ fn the_next_backend_is_taken_with_one_warning() {
             super::golden::plain(),
         ),
         ("plain", vec!["iptables"], Tables::Nft),
-        ("auto", vec!["iptables-nft", "iptables"], Tables::Legacy),
     ] {
         let stage = Stage::new("meshed").linkerd("iptables-mode", mode);
         let fakes = Fakes::new().replace(&broken, FAILS);
         let output = stage.add().env("PATH", fakes.first_on_path()).succeed();
-        if mode != "auto" {
-            assert_eq!(
-                warnings(&output).len(),
-                1,
-                "{mode} {broken:?}: {}",
-                output.stderr
-            );
-            output.logs(&[mode]);
-        }
+        assert_eq!(
+            warnings(&output).len(),
+            1,
+            "{mode} {broken:?}: {}",
+            output.stderr
+        );
+        output.logs(&[mode]);
         only_in(&stage, tables);
         stage.del().succeed();
         assert!(
@@ -65,8 +62,51 @@ fn a_program_that_is_not_installed_is_replaced_by_what_is() {
 }
 
 #[test]
-fn no_program_at_all_is_an_error_that_names_each() {
+fn programs_that_all_fail_are_replaced_by_none_with_one_warning() {
+    for mode in ["nft", "legacy", "plain"] {
+        let stage = Stage::new("meshed").linkerd("iptables-mode", mode);
+        let fakes = Fakes::new().replace(&ALL, FAILS);
+        let output = stage.add().env("PATH", fakes.first_on_path()).succeed();
+        assert_eq!(warnings(&output).len(), 1, "{}", output.stderr);
+        output.logs(&[mode, "native is used instead"]);
+        only_native(&stage);
+        stage.del().env("PATH", fakes.first_on_path()).succeed();
+        assert!(rules::effective(&stage.netns).is_empty(), "{mode}");
+    }
+}
+
+#[test]
+fn auto_takes_native_where_it_works_and_programs_where_not() {
+    let stage = Stage::new("meshed").linkerd("iptables-mode", "auto");
+    let output = stage.add().succeed();
+    assert_eq!(warnings(&output), Vec::<&str>::new());
+    only_native(&stage);
+
+    let stage = Stage::new("meshed").linkerd("iptables-mode", "auto");
+    let _occupied = stage.netns.occupy_native();
+    let fakes = Fakes::new().replace(&["iptables-nft", "iptables"], FAILS);
+    let output = stage.add().env("PATH", fakes.first_on_path()).succeed();
+    assert_eq!(warnings(&output), Vec::<&str>::new());
+    only_in(&stage, Tables::Legacy);
+}
+
+#[test]
+fn native_that_is_refused_is_replaced_by_a_program_with_one_warning() {
+    let stage = Stage::new("meshed").linkerd("iptables-mode", "native");
+    let _occupied = stage.netns.occupy_native();
+    let output = stage.add().succeed();
+    assert_eq!(warnings(&output).len(), 1, "{}", output.stderr);
+    output.logs(&[
+        "iptables-mode native does not work here, nft is used instead",
+        "nf_tables refused the removal of table inet linkerd-cni: Operation not permitted",
+    ]);
+    only_in(&stage, Tables::Nft);
+}
+
+#[test]
+fn nothing_at_all_is_an_error_that_names_each() {
     let stage = Stage::new("meshed");
+    let _occupied = stage.netns.occupy_native();
     let before = rules::everything(&stage.netns);
     let output = stage
         .add()
@@ -76,6 +116,7 @@ fn no_program_at_all_is_an_error_that_names_each() {
         "iptables-nft-restore",
         "iptables-restore",
         "iptables-legacy-restore",
+        "native: nf_tables refused",
     ]);
     assert_eq!(before, rules::everything(&stage.netns));
 }
@@ -83,6 +124,7 @@ fn no_program_at_all_is_an_error_that_names_each() {
 #[test]
 fn programs_that_all_fail_are_an_error_with_what_each_said() {
     let stage = Stage::new("meshed");
+    let _occupied = stage.netns.occupy_native();
     let before = rules::everything(&stage.netns);
     let fakes = Fakes::new().replace(&ALL, FAILS);
     let output = stage.add().env("PATH", fakes.first_on_path()).fail(100);
@@ -128,6 +170,7 @@ fn a_hanging_program_is_replaced_by_one_that_works() {
 #[test]
 fn programs_that_talk_without_end_are_neither_waited_for_nor_repeated_whole() {
     let stage = Stage::new("meshed");
+    let _occupied = stage.netns.occupy_native();
     let fakes = Fakes::new().replace(&ALL, "head -c 3000000 /dev/zero | tr '\\0' x >&2; exit 1");
     let output = stage.add().env("PATH", fakes.first_on_path()).fail(100);
     output.within(HANGING);
@@ -147,6 +190,7 @@ fn programs_that_do_not_read_their_input_are_an_error_and_no_crash() {
         .collect();
     let stage =
         Stage::new("meshed").annotate("config.linkerd.io/skip-inbound-ports", &ports.join(","));
+    let _occupied = stage.netns.occupy_native();
     let fakes = Fakes::new().replace(&ALL, "exit 1");
     stage.add().env("PATH", fakes.first_on_path()).fail(100);
 }
@@ -189,6 +233,7 @@ fn programs_that_fail_only_the_second_time_leave_nothing_half_done() {
 
 fn gives_up_on(fakes: &Fakes) {
     let stage = Stage::new("meshed");
+    let _occupied = stage.netns.occupy_native();
     let before = rules::everything(&stage.netns);
     let output = stage.add().env("PATH", fakes.first_on_path()).fail(100);
     output.says(&["iptables-nft-restore"]).within(HANGING);
@@ -200,6 +245,17 @@ fn only_in(stage: &Stage, tables: Tables) {
     for family in [Family::V4, Family::V6] {
         for each in [Tables::Nft, Tables::Legacy] {
             assert_eq!(ours(each, family), each == tables, "{each:?} {family:?}");
+        }
+    }
+}
+
+fn only_native(stage: &Stage) {
+    let listed = rules::native(&stage.netns);
+    assert!(listed.starts_with("table inet linkerd-cni {"), "{listed}");
+    for family in [Family::V4, Family::V6] {
+        for each in [Tables::Nft, Tables::Legacy] {
+            let saved = rules::save(&stage.netns, each, family);
+            assert!(!saved.contains("4143"), "{each:?} {family:?}");
         }
     }
 }

@@ -13,14 +13,12 @@ const FAILS: &str = "cat >/dev/null; echo \"$0: no IPv6 for you\" >&2; exit 1";
 fn ipv4_is_taken_back_if_ipv6_fails() {
     for mode in ["nft", "legacy", "plain"] {
         let stage = Stage::new("meshed").linkerd("iptables-mode", mode);
+        let _occupied = stage.netns.occupy_native();
+        let before = rules::effective(&stage.netns);
         let fakes = Fakes::new().replace(&V6, FAILS);
         let output = stage.add().env("PATH", fakes.first_on_path()).fail(100);
         output.says(&["ip6tables", "no IPv6 for you"]);
-        assert_eq!(
-            rules::effective(&stage.netns),
-            Vec::<String>::new(),
-            "{mode}"
-        );
+        assert_eq!(before, rules::effective(&stage.netns), "{mode}");
         assert!(!stage.record("eth0").exists());
     }
 }
@@ -30,6 +28,7 @@ fn rules_of_others_survive_when_ipv4_is_taken_back() {
     let stage = Stage::new("meshed");
     let theirs = "*nat\n-N THEIRS\n-A OUTPUT -p udp -j THEIRS\nCOMMIT\n";
     rules::restore(&stage.netns, Tables::Nft, Family::V4, theirs);
+    let _occupied = stage.netns.occupy_native();
     let before = rules::effective(&stage.netns);
     let fakes = Fakes::new().replace(&V6, FAILS);
     stage.add().env("PATH", fakes.first_on_path()).fail(100);
@@ -39,9 +38,11 @@ fn rules_of_others_survive_when_ipv4_is_taken_back() {
 #[test]
 fn nothing_is_left_if_ipv4_fails() {
     let stage = Stage::new("meshed");
+    let _occupied = stage.netns.occupy_native();
+    let before = rules::effective(&stage.netns);
     let fakes = Fakes::new().replace(&V4, FAILS);
     stage.add().env("PATH", fakes.first_on_path()).fail(100);
-    assert_eq!(rules::effective(&stage.netns), Vec::<String>::new());
+    assert_eq!(before, rules::effective(&stage.netns));
 }
 
 #[test]
@@ -82,9 +83,11 @@ fn an_ipv6_address_counts_in_the_result_of_every_version() {
         let mut stage = Stage::new("meshed").top("cniVersion", version);
         stage.config["prevResult"] = result;
         stage.config["prevResult"]["cniVersion"] = json!(version);
+        let _occupied = stage.netns.occupy_native();
+        let before = rules::effective(&stage.netns);
         let fakes = Fakes::new().replace(&V6, FAILS);
         stage.add().env("PATH", fakes.first_on_path()).fail(100);
-        assert!(rules::effective(&stage.netns).is_empty(), "{version}");
+        assert_eq!(before, rules::effective(&stage.netns), "{version}");
     }
 }
 
@@ -103,6 +106,7 @@ fn ipv6_is_never_touched_where_it_is_off() {
 fn a_second_add_that_fails_leaves_both_families_or_none() {
     let stage = Stage::new("meshed");
     stage.add().succeed();
+    let _occupied = stage.netns.occupy_native();
     let fakes = Fakes::new().replace(&V6, FAILS);
     stage.add().env("PATH", fakes.first_on_path()).fail(100);
     let [v4, v6] = [Family::V4, Family::V6]
@@ -126,4 +130,20 @@ fn a_subnet_goes_to_its_own_family() {
         v6.contains("-s fd77::/64 ") && !v6.contains("10.0.0.0"),
         "{v6}"
     );
+}
+
+#[test]
+fn native_without_ipv6_leaves_ipv6_alone() {
+    let stage = Stage::new("meshed")
+        .linkerd("iptables-mode", "native")
+        .linkerd("ipv6", false);
+    stage.add().succeed();
+    let listed = rules::native(&stage.netns);
+    let tables: Vec<&str> = listed.lines().filter(|l| l.starts_with("table ")).collect();
+    assert_eq!(tables, ["table ip linkerd-cni {"], "{listed}");
+    let both = stage.linkerd("ipv6", true);
+    both.add().succeed();
+    let listed = rules::native(&both.netns);
+    let tables: Vec<&str> = listed.lines().filter(|l| l.starts_with("table ")).collect();
+    assert_eq!(tables, ["table inet linkerd-cni {"], "{listed}");
 }

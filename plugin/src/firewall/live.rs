@@ -3,6 +3,7 @@
 use proxy_init_rules::{Family, NatTable};
 
 use super::{Backend as _, BackendKind, Failure, Native, iptables};
+use crate::netns;
 
 /// The `nat` tables of one family.
 #[derive(Debug)]
@@ -28,8 +29,7 @@ pub(crate) fn live(family: Family) -> Result<Live, Failure> {
         Err(error) => failure = Some(error),
     }
     let programs = readable(family);
-    // Without any program there are no rules but in nf_tables, which we read ourselves.
-    if programs.is_empty() && failure.is_none() && !native.with_leftovers()?.contains(&family) {
+    if programs.is_empty() && failure.is_none() && !is_for_programs(&native, family)? {
         return Ok(Live { family, tables });
     }
     for kind in programs_or_first(programs) {
@@ -48,6 +48,12 @@ pub(crate) fn live(family: Family) -> Result<Live, Failure> {
 
 fn is_known(tables: &[(BackendKind, NatTable)], table: &NatTable) -> bool {
     tables.iter().any(|(_, known)| known == table)
+}
+
+/// Whether there is something that only a program could show: chains of ours in tables of iptables,
+/// or a legacy table.
+fn is_for_programs(native: &Native, family: Family) -> Result<bool, Failure> {
+    Ok(native.with_leftovers()?.contains(&family) || netns::has_legacy_nat(family))
 }
 
 /// Both kinds of tables of programs, through the plain ones where others are missing.
