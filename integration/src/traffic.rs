@@ -91,7 +91,17 @@ impl Network {
     ///
     /// If the machine does not let us.
     pub fn new() -> Self {
-        let (pod, peer) = (Arc::new(Netns::new()), Netns::new());
+        Self::around(Arc::new(Netns::new()))
+    }
+
+    /// Makes the peer's namespace and joins it with this one, which has no
+    /// interface yet.
+    ///
+    /// # Panics
+    ///
+    /// As [`Network::new`].
+    pub fn around(pod: Arc<Netns>) -> Self {
+        let peer = Netns::new();
         peer.ip(&format!(
             "link add eth0 type veth peer name eth0 netns {}\n\
              link set eth0 up\n\

@@ -14,7 +14,7 @@ fn stage(pod: &str, mode: &str) -> Stage {
 
 #[test]
 fn check_after_add_is_good_and_asks_nobody() {
-    for mode in ["nft", "legacy", "plain"] {
+    for mode in ["nft", "legacy", "plain", "native"] {
         let stage = stage("annotated", mode);
         stage.add().succeed();
         stage.api.take_requests();

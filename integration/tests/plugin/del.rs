@@ -11,7 +11,7 @@ use serde_json::json;
 
 #[test]
 fn del_leaves_nothing_of_ours_in_any_mode() {
-    for mode in ["nft", "legacy", "plain"] {
+    for mode in ["nft", "legacy", "plain", "native"] {
         let stage = Stage::new("annotated").linkerd("iptables-mode", mode);
         stage.add().succeed();
         stage.api.take_requests();
@@ -81,7 +81,7 @@ fn del_takes_the_rules_out_whatever_became_of_the_configuration() {
         json!({"cniVersion": "0.3.1", "name": "x", "type": "linkerd-cni"}).to_string(),
         json!({"cniVersion": "0.3.1", "linkerd": {"iptables-mode": "stone"}}).to_string(),
     ] {
-        for mode in ["nft", "legacy"] {
+        for mode in ["nft", "legacy", "native"] {
             let stage = Stage::new("meshed").linkerd("iptables-mode", mode);
             stage.add().succeed();
             stage.del().stdin(stdin.clone()).succeed();
@@ -93,7 +93,15 @@ fn del_takes_the_rules_out_whatever_became_of_the_configuration() {
 
 #[test]
 fn del_takes_the_rules_out_although_the_mode_was_changed_meanwhile() {
-    for (then, now) in [("nft", "legacy"), ("legacy", "nft"), ("legacy", "plain")] {
+    for (then, now) in [
+        ("nft", "legacy"),
+        ("legacy", "nft"),
+        ("legacy", "plain"),
+        ("native", "nft"),
+        ("native", "legacy"),
+        ("nft", "native"),
+        ("legacy", "native"),
+    ] {
         for with_record in [true, false] {
             let stage = Stage::new("meshed").linkerd("iptables-mode", then);
             stage.add().succeed();
@@ -112,7 +120,7 @@ fn del_takes_the_rules_out_although_the_mode_was_changed_meanwhile() {
 
 #[test]
 fn del_takes_the_rules_out_without_a_record() {
-    for mode in ["nft", "legacy", "plain"] {
+    for mode in ["nft", "legacy", "plain", "native"] {
         let stage = Stage::new("meshed").linkerd("iptables-mode", mode);
         stage.add().succeed();
         std::fs::remove_file(stage.record("eth0")).expect("there is a record");
@@ -149,12 +157,17 @@ fn del_needs_no_api_server_and_no_kubeconfig() {
 
 #[test]
 fn del_succeeds_when_the_programs_are_missing_and_later_takes_the_rules_out() {
-    let stage = Stage::new("meshed");
-    stage.add().succeed();
-    let missing = stage.del().with_mounts("mount -t tmpfs none /usr/sbin");
-    missing.succeed();
-    stage.del().succeed();
-    assert!(rules::effective(&stage.netns).is_empty());
+    for mode in ["nft", "plain", "legacy", "native"] {
+        let stage = Stage::new("meshed").linkerd("iptables-mode", mode);
+        stage.add().succeed();
+        let missing = stage.del().with_mounts("mount -t tmpfs none /usr/sbin");
+        missing.succeed();
+        let left = rules::effective(&stage.netns);
+        // What nf_tables holds needs no program to be taken out.
+        assert_eq!(left.is_empty(), mode != "legacy", "{mode}: {left:#?}");
+        stage.del().succeed();
+        assert!(rules::effective(&stage.netns).is_empty(), "{mode}");
+    }
 }
 
 #[test]

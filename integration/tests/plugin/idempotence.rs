@@ -49,7 +49,7 @@ fn modes() -> [(&'static str, Tables); 3] {
 
 #[test]
 fn add_twice_is_add_once() {
-    for (mode, _) in modes() {
+    for mode in ["nft", "legacy", "plain", "native"] {
         let stage = Stage::new("annotated").linkerd("iptables-mode", mode);
         let first = stage.add().succeed();
         let once = rules::everything(&stage.netns);
@@ -63,7 +63,7 @@ fn add_twice_is_add_once() {
 
 #[test]
 fn add_with_another_configuration_leaves_nothing_of_the_first() {
-    for (mode, _) in modes() {
+    for mode in ["nft", "legacy", "plain", "native"] {
         let fresh = Stage::new("annotated").linkerd("iptables-mode", mode);
         fresh.add().succeed();
 
@@ -106,7 +106,8 @@ fn add_over_remains_is_add_on_a_fresh_namespace() {
 
 #[test]
 fn rules_of_others_survive_add_and_del() {
-    for (mode, tables) in modes() {
+    let native = [("native", Tables::Nft), ("native", Tables::Legacy)];
+    for (mode, tables) in modes().into_iter().chain(native) {
         let stage = Stage::new("annotated").linkerd("iptables-mode", mode);
         foreign(&stage.netns, tables);
         let before = rules::effective(&stage.netns);
@@ -151,5 +152,53 @@ fn rules_that_others_add_around_ours_survive() {
 fn foreign(netns: &Netns, tables: Tables) {
     for family in [Family::V4, Family::V6] {
         rules::restore(netns, tables, family, FOREIGN);
+    }
+}
+
+#[test]
+fn add_in_another_mode_leaves_nothing_of_the_first() {
+    let modes = ["nft", "legacy", "plain", "native"];
+    for then in modes {
+        for now in modes.into_iter().filter(|now| *now != then) {
+            for with_record in [true, false] {
+                let fresh = Stage::new("annotated").linkerd("iptables-mode", now);
+                fresh.add().succeed();
+                let stage = Stage::new("annotated").linkerd("iptables-mode", then);
+                stage.add().succeed();
+                if !with_record {
+                    std::fs::remove_file(stage.record("eth0")).expect("there is a record");
+                }
+                let stage = stage.linkerd("iptables-mode", now);
+                let output = stage.add().succeed();
+                assert!(!output.stderr.contains("WARN"), "{}", output.stderr);
+                assert_eq!(
+                    rules::effective(&fresh.netns),
+                    rules::effective(&stage.netns),
+                    "{then} {now} {with_record}"
+                );
+                stage.del().succeed();
+                assert!(rules::effective(&stage.netns).is_empty(), "{then} {now}");
+            }
+        }
+    }
+}
+
+#[test]
+fn native_add_over_remains_of_itself_is_add_on_a_fresh_namespace() {
+    let fresh = Stage::new("annotated").linkerd("iptables-mode", "native");
+    fresh.add().succeed();
+    let wanted = rules::everything(&fresh.netns);
+    for remains in [
+        "table inet linkerd-cni {\n}\n",
+        "table ip linkerd-cni {\n}\ntable ip6 linkerd-cni {\n}\n",
+        "table inet linkerd-cni {\nchain PROXY_INIT_OUTPUT {\ncounter\n}\nchain OTHER {\n}\n}\n",
+        "table ip linkerd-cni {\nset s {\ntype inet_service\n}\nchain PREROUTING {\n\
+         type nat hook prerouting priority -50\ntcp dport @s redirect to :1\n}\n}\n",
+    ] {
+        let stage = Stage::new("annotated").linkerd("iptables-mode", "native");
+        let nft = stage.netns.run_with_input("nft", &["-f", "-"], remains);
+        nft.unwrap_or_else(|error| panic!("{error:#}"));
+        stage.add().succeed();
+        assert_eq!(wanted, rules::everything(&stage.netns), "over {remains}");
     }
 }

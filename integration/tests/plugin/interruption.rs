@@ -22,6 +22,51 @@ fn add_after_a_kill_at_any_point_is_add_once_with_legacy() {
     survives_kills("legacy");
 }
 
+#[test]
+fn a_killed_native_add_has_set_the_rules_of_both_families_or_none() {
+    let stage = Stage::new("annotated").linkerd("iptables-mode", "native");
+    let calls = stage.add().trace(None).calls;
+    let once = rules::everything(&stage.netns);
+    let never = rules::everything(&Netns::new());
+    let (mut with, mut without) = (0, 0);
+    // The transaction is near the end.
+    for point in (1..=calls).rev().take(200) {
+        let netns = Netns::new();
+        if !stage.add().netns(&netns.path()).trace(Some(point)).killed {
+            continue;
+        }
+        match rules::everything(&netns) {
+            all if all == once => with += 1,
+            none if none == never => without += 1,
+            part => panic!("killed at call {point} of {calls}: {part}"),
+        }
+        stage.add().netns(&netns.path()).succeed();
+        assert_eq!(once, rules::everything(&netns), "killed at call {point}");
+    }
+    assert!(
+        with > 5 && without > 50,
+        "{with} with rules, {without} without"
+    );
+}
+
+#[test]
+fn a_second_native_add_that_is_killed_never_leaves_a_moment_without_rules() {
+    let stage = Stage::new("annotated").linkerd("iptables-mode", "native");
+    stage.add().succeed();
+    let first = rules::native(&stage.netns);
+    let mut other = stage.config.clone();
+    other["linkerd"]["incoming-proxy-port"] = 5143.into();
+    let again = stage.add().config(&other);
+    let calls = again.trace(None).calls;
+    let second = rules::native(&stage.netns);
+    for point in (1..=calls).rev().take(60) {
+        stage.add().succeed();
+        again.trace(Some(point));
+        let found = rules::native(&stage.netns);
+        assert!(found == first || found == second, "call {point}: {found}");
+    }
+}
+
 fn survives_kills(mode: &str) {
     let stage = Stage::new("annotated").linkerd("iptables-mode", mode);
     let whole = stage.add().trace(None);

@@ -57,7 +57,7 @@ fn a_lock_on_one_namespace_does_not_hold_up_another() {
 #[test]
 fn the_hosts_iptables_lock_does_not_matter() {
     let _held = lock(Path::new("/run/xtables.lock"));
-    for mode in ["legacy", "nft", "plain"] {
+    for mode in ["legacy", "nft", "plain", "native"] {
         let stage = Stage::new("meshed").linkerd("iptables-mode", mode);
         stage.add().succeed().within(Duration::from_secs(4));
         stage.del().succeed().within(Duration::from_secs(4));

@@ -18,6 +18,7 @@ mod golden;
 mod idempotence;
 mod interruption;
 mod locks;
+mod native;
 mod previous_result;
 mod protocol;
 mod record;

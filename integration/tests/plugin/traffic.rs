@@ -167,7 +167,9 @@ impl Mesh {
         let stage = Stage::in_namespace(fixtures::pod(pod), &network.pod)
             .linkerd("subnets-to-ignore", json!(["192.168.77.0/24", "fd77::/64"]));
         let stage = configure(stage);
-        stage.add().succeed();
+        let output = stage.add().succeed();
+        let fell_back = output.stderr.contains("is used instead");
+        assert!(!fell_back, "{}", output.stderr);
         Self { network, stage }
     }
 

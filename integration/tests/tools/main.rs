@@ -8,6 +8,7 @@ mod explain;
 mod foreign;
 mod gc;
 mod matrix;
+mod native_matrix;
 mod other_plugin;
 mod status;
 mod status_command;
