@@ -3,7 +3,7 @@
 
 use linkerd_cni_integration::rules;
 use linkerd_cni_integration::stage::Stage;
-use serde_json::{Value, json};
+use serde_json::json;
 
 #[test]
 fn each_change_is_named_alone_with_native() {
@@ -29,14 +29,14 @@ struct Matrix {
     saved: String,
 }
 
-/// A rule as `nft` has it in JSON.
+/// A rule as `nft` lists it.
 #[derive(Clone, Debug)]
 struct Rule {
     chain: String,
     /// Its place among the rules of the chain that are about its family.
     places: Vec<(&'static str, usize)>,
     handle: u64,
-    value: Value,
+    text: String,
 }
 
 // === impl Matrix ===
@@ -89,20 +89,21 @@ impl Matrix {
     }
 
     fn changed(&self, rule: &Rule) {
-        let mut changed = rule.value.clone();
-        change(&mut changed["expr"]);
-        changed["handle"] = json!(rule.handle);
-        self.json(&json!([{"replace": {"rule": changed}}]));
+        let added = self.behind(rule, &changed(&rule.text));
+        self.nft(&format!("{added}\n{}", self.deletion(rule)));
         self.names(rule, |place| format!("rule {place} was changed from: "));
     }
 
     fn duplicated(&self, rule: &Rule) {
-        let mut copy = rule.value.clone();
-        copy["handle"] = json!(rule.handle);
-        self.json(&json!([{"add": {"rule": copy}}]));
+        self.nft(&self.behind(rule, &rule.text));
         self.names(rule, |place| {
             format!("rule {} is a second copy: ", place + 1)
         });
+    }
+
+    fn behind(&self, rule: &Rule, text: &str) -> String {
+        let (kind, chain, handle) = (self.kind, &rule.chain, rule.handle);
+        format!("add rule {kind} linkerd-cni {chain} handle {handle} {text}")
     }
 
     /// From its place to the last, or from the last to the first.
@@ -117,11 +118,10 @@ impl Matrix {
             return;
         }
         let to = if place == count { 1 } else { count };
-        let mut value = rule.value.clone();
-        value.as_object_mut().expect("an object").remove("handle");
         let how = if to == 1 { "insert" } else { "add" };
-        self.nft(&self.deletion(rule));
-        self.json(&json!([{how: {"rule": value}}]));
+        let (kind, chain, text) = (self.kind, &rule.chain, &rule.text);
+        let moved = format!("{how} rule {kind} linkerd-cni {chain} {text}");
+        self.nft(&format!("{}\n{moved}", self.deletion(rule)));
         let output = self.stage.call("CHECK").fail(101);
         // Of two that were swapped either is out of place.
         assert!(
@@ -162,11 +162,11 @@ impl Matrix {
     fn base_is_no_longer_entered(&self, base: &str) {
         let kind = self.kind;
         let jump = self.rules().into_iter().find(|rule| rule.chain == base);
-        let jump = jump.expect("there is a jump").value;
+        let jump = jump.expect("there is a jump").text;
         self.nft(&format!("flush chain {kind} linkerd-cni {base}"));
         self.nft(&format!("delete chain {kind} linkerd-cni {base}"));
         self.nft(&format!("add chain {kind} linkerd-cni {base}"));
-        self.json(&json!([{"add": {"rule": jump}}]));
+        self.nft(&format!("add rule {kind} linkerd-cni {base} {jump}"));
         self.says(base, "rule 1 is missing: ");
     }
 
@@ -275,52 +275,37 @@ impl Matrix {
         ran.unwrap_or_else(|error| panic!("{text}: {error:#}"));
     }
 
-    #[track_caller]
-    fn json(&self, commands: &Value) {
-        let text = json!({"nftables": commands}).to_string();
-        let ran = self
-            .stage
-            .netns
-            .run_with_input("nft", &["-j", "-f", "-"], &text);
-        ran.unwrap_or_else(|error| panic!("{text}: {error:#}"));
-    }
-
     fn rules(&self) -> Vec<Rule> {
-        let words = ["-j", "list", "table", self.kind, "linkerd-cni"];
+        let words = ["-a", "list", "table", self.kind, "linkerd-cni"];
         let listed = self.stage.netns.run("nft", &words);
         let listed = listed.unwrap_or_else(|error| panic!("{error:#}"));
-        let listed: Value = serde_json::from_str(&listed).expect("nft prints JSON");
         let mut rules: Vec<Rule> = Vec::new();
-        for value in listed["nftables"].as_array().into_iter().flatten() {
-            let Some(value) = value.get("rule") else {
+        let mut chain = "";
+        for line in listed.lines().map(str::trim) {
+            if let Some(name) = line.strip_prefix("chain ") {
+                chain = name.split(' ').next().unwrap_or_default();
+            }
+            let Some((text, handle)) = line.split_once(" # handle ") else {
                 continue;
             };
-            let chain = value["chain"].as_str().expect("it has one").to_owned();
+            if text.ends_with('{') {
+                continue;
+            }
             let place = |family: &'static str| {
                 let before = rules.iter().filter(|rule| rule.chain == chain);
-                (
-                    family,
-                    1 + before.filter(|rule| rule.place(family).is_some()).count(),
-                )
+                let before = before.filter(|rule| rule.place(family).is_some());
+                (family, 1 + before.count())
             };
-            let is_about = |family: &&'static str| {
-                let text = value["expr"].to_string();
-                let (v4, v6) = (text.contains("\"ip\""), text.contains("\"ip6\""));
-                (*family == "IPv4" && !v6) || (*family == "IPv6" && !v4)
+            let is_about = |family: &&'static str| match *family {
+                "IPv4" => !text.starts_with("ip6 "),
+                _ => !text.starts_with("ip "),
             };
-            let places = self
-                .families()
-                .into_iter()
-                .filter(is_about)
-                .map(place)
-                .collect();
-            let handle = value["handle"].as_u64().expect("a number");
-            let value = value.clone();
+            let families = self.families().into_iter();
             rules.push(Rule {
-                chain,
-                places,
-                handle,
-                value,
+                chain: chain.to_owned(),
+                places: families.filter(is_about).map(place).collect(),
+                handle: handle.parse().expect("a number"),
+                text: text.to_owned(),
             });
         }
         rules
@@ -339,30 +324,22 @@ impl Rule {
 }
 
 /// Another port, id, subnet or name; a jump gets a condition.
-fn change(expressions: &mut Value) {
-    let list = expressions.as_array_mut().expect("a list");
-    for expression in list.iter_mut() {
-        if let Some(redirect) = expression.get_mut("redirect") {
-            redirect["port"] = json!(4999);
-            return;
+fn changed(text: &str) -> String {
+    for (from, to) in [
+        ("redirect to :414", "redirect to :499"),
+        ("dport { 222", "dport { 4999"),
+        ("dport { 25", "dport { 4999"),
+        ("skuid 2102", "skuid 4999"),
+        ("skgid 2103", "skgid 4999"),
+        ("\"lo\"", "\"eth9\""),
+        ("192.168.77.", "192.168.66."),
+        ("10.9.", "10.8."),
+        ("fd77:", "fd66:"),
+        ("fd78:", "fd68:"),
+    ] {
+        if text.contains(from) {
+            return text.replacen(from, to, 1);
         }
     }
-    let condition = list.iter_mut().find_map(|expression| {
-        let right = expression.get_mut("match")?.get_mut("right")?;
-        (right != &json!("tcp")).then_some(right)
-    });
-    match condition {
-        Some(Value::Number(number)) => *number = 4999.into(),
-        Some(Value::String(name)) => *name = "eth9".to_owned(),
-        Some(right) if right.get("prefix").is_some() => {
-            let address = right["prefix"]["addr"].as_str().expect("an address");
-            let other = address.replace('7', "6").replace('9', "8");
-            right["prefix"]["addr"] = json!(other);
-        }
-        Some(right) => right["set"][0] = json!(4999),
-        None => list.insert(
-            0,
-            json!({"match": {"op": "==", "left": {"meta": {"key": "l4proto"}}, "right": "tcp"}}),
-        ),
-    }
+    format!("meta l4proto tcp {text}")
 }

@@ -125,23 +125,26 @@ fn equal(content: &Content, value: &[u8], is_not: bool, words: &mut Words) -> bo
     true
 }
 
-/// A port from one on or up to one.
+/// A port from one on or up to one. A second bound of the same kind has no words.
 fn bound(content: &Content, value: &[u8], op: u32, words: &mut Words) -> bool {
     let (Some(port), true) = (port(value), is_port(content)) else {
         return false;
     };
-    let bounds = if op == CmpOps::Gte as u32 {
-        Some(format!("{port}:"))
-    } else if op == CmpOps::Lte as u32 {
-        Some(format!(":{port}"))
-    } else if op == CmpOps::Gt as u32 {
-        port.checked_add(1).map(|port| format!("{port}:"))
-    } else {
-        port.checked_sub(1).map(|port| format!(":{port}"))
+    let is = |kind: CmpOps| op == kind as u32;
+    let is_lowest = is(CmpOps::Gte) || is(CmpOps::Gt);
+    let bound = match op {
+        _ if is(CmpOps::Gt) => port.checked_add(1),
+        _ if is(CmpOps::Lt) => port.checked_sub(1),
+        _ => Some(port),
     };
-    match bounds {
-        Some(bounds) => words.matches.push(ports(&bounds, false)),
-        None => return false,
+    let place = if is_lowest {
+        &mut words.from_port
+    } else {
+        &mut words.to_port
+    };
+    match (bound, &place) {
+        (Some(_), None) => *place = bound,
+        _ => return false,
     }
     true
 }

@@ -13,6 +13,9 @@ pub(super) struct Words {
     pub(super) head: Vec<String>,
     /// `-p`.
     pub(super) protocol: Option<String>,
+    /// Bounds of the port that it goes to: one interval is two conditions to nf_tables.
+    pub(super) from_port: Option<u16>,
+    pub(super) to_port: Option<u16>,
     /// Matches with their options.
     pub(super) matches: Vec<String>,
     pub(super) comment: Option<String>,
@@ -31,7 +34,12 @@ impl Words {
 
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
-        for word in self.head.iter().chain(&self.protocol).chain(&self.matches) {
+        let head = self.head.iter().chain(&self.protocol);
+        let matches = self
+            .interval()
+            .into_iter()
+            .chain(self.matches.iter().cloned());
+        for word in head.cloned().chain(matches) {
             let _ = write!(text, "{word} ");
         }
         if let Some(comment) = &self.comment {
@@ -42,6 +50,12 @@ impl Words {
         }
         text.truncate(text.trim_end().len());
         text
+    }
+    fn interval(&self) -> Option<String> {
+        let shown = |port: Option<u16>| port.map_or(String::new(), |port| port.to_string());
+        let is_any = self.from_port.is_some() || self.to_port.is_some();
+        let (from, to) = (shown(self.from_port), shown(self.to_port));
+        is_any.then(|| format!("-m tcp --dport {from}:{to}"))
     }
 }
 
