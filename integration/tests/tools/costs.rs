@@ -33,6 +33,20 @@ fn check_with_a_record_reads_each_family_once_and_asks_nobody() {
 }
 
 #[test]
+fn check_of_native_rules_starts_nothing_and_asks_nobody() {
+    let stage = Stage::new("meshed").linkerd("iptables-mode", "native");
+    stage.add().succeed();
+    stage.api.take_requests();
+    assert!(programs(&stage.call("CHECK").trace(None)).is_empty());
+    let check = Tool::new(&["check", "--netns"])
+        .arg(stage.netns.path())
+        .arg("--kubeconfig")
+        .arg(stage.kubeconfig.path());
+    assert!(programs(&check.trace()).is_empty());
+    assert!(stage.api.requests().is_empty());
+}
+
+#[test]
 fn check_of_a_pod_that_was_passed_on_starts_nothing_and_asks_nobody() {
     let stage = Stage::new("unmeshed");
     stage.add().succeed();

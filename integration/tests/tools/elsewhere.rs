@@ -55,3 +55,44 @@ fn a_table_that_was_deleted_as_a_whole_is_no_rules_at_all() {
         assert_eq!(output.details(), "");
     }
 }
+
+#[test]
+fn native_rules_that_were_set_again_with_programs_are_named_as_such() {
+    for (program, tables) in [("nft", Tables::Nft), ("legacy", Tables::Legacy)] {
+        let other = Stage::new("meshed").linkerd("iptables-mode", program);
+        other.add().succeed();
+        let stage = Stage::new("meshed").linkerd("iptables-mode", "native");
+        stage.add().succeed();
+        let deleted = stage
+            .netns
+            .run("nft", &["delete", "table", "inet", "linkerd-cni"]);
+        deleted.unwrap_or_else(|error| panic!("{error:#}"));
+        for family in [Family::V4, Family::V6] {
+            let saved = rules::save(&other.netns, tables, family);
+            rules::restore(&stage.netns, tables, family, &saved);
+        }
+        let output = stage.call("CHECK").fail(101);
+        for family in ["IPv4", "IPv6"] {
+            let line =
+                format!("{family}: the rules are set with {program}, not with native as recorded");
+            output.says(&[&line]);
+        }
+    }
+}
+
+#[test]
+fn rules_of_another_backend_beside_native_are_named() {
+    let other = Stage::new("meshed");
+    other.add().succeed();
+    let stage = Stage::new("meshed").linkerd("iptables-mode", "native");
+    stage.add().succeed();
+    let saved = rules::save(&other.netns, Tables::Nft, Family::V4);
+    rules::restore(&stage.netns, Tables::Nft, Family::V4, &saved);
+    let output = stage.call("CHECK").fail(101);
+    output.says(&[
+        "IPv4 PREROUTING: chain PREROUTING of table ip nat (priority -100) comes before ours",
+        "IPv4 OUTPUT: chain OUTPUT of table ip nat (priority -100) comes before ours",
+    ]);
+    stage.add().succeed();
+    stage.call("CHECK").succeed();
+}

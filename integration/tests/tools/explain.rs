@@ -23,8 +23,57 @@ fn explain_agrees_with_the_kernel_with_legacy() {
 }
 
 #[test]
+fn explain_agrees_with_the_kernel_with_native() {
+    agrees("native", json!([]));
+}
+
+#[test]
+fn explain_agrees_with_the_kernel_about_foreign_rules_in_the_table_of_native() {
+    let mesh = Mesh::new("native", json!([]));
+    let rules = "add chain inet linkerd-cni THEIRS\n\
+        add rule inet linkerd-cni THEIRS meta l4proto udp accept\n\
+        add rule inet linkerd-cni THEIRS iifname \"eth*\" tcp dport 8081 counter redirect to :222\n\
+        add rule inet linkerd-cni THEIRS tcp dport { 222, 1000-2000 } accept\n\
+        insert rule inet linkerd-cni PREROUTING jump THEIRS\n\
+        insert rule inet linkerd-cni OUTPUT oifname eth0 tcp dport 587 redirect to :222\n\
+        insert rule inet linkerd-cni OUTPUT oifname != lo meta skuid 3500 accept\n";
+    let fed = mesh.network.pod.run_with_input("nft", &["-f", "-"], rules);
+    fed.unwrap_or_else(|error| panic!("{error:#}"));
+    for family in [Family::V4, Family::V6] {
+        let _listening = mesh.listen(family);
+        for port in [80, 222, 8081] {
+            mesh.inbound(family, port);
+        }
+        for who in [As::APP, As::user(3500), As::user(PROXY)] {
+            for port in [80, 587] {
+                mesh.outbound(who, peer(family, port));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_table_of_others_that_comes_first_is_noted() {
+    let mesh = Mesh::new("native", json!([]));
+    let rules = "table ip theirs {\nchain early {\n\
+        type nat hook prerouting priority -150\ntcp dport 8080 redirect to :222\n}\n}\n";
+    let fed = mesh.network.pod.run_with_input("nft", &["-f", "-"], rules);
+    fed.unwrap_or_else(|error| panic!("{error:#}"));
+    let said = ask(&mesh.network, "10.244.1.1", "10.244.1.2:80", None);
+    said.prints(&[
+        "ends: proxy inbound, port 4143",
+        "note: unless chain early of table ip theirs (priority -150), which comes first, takes it: \
+         -p tcp -m tcp --dport 8080 -j REDIRECT --to-ports 222",
+    ]);
+    let said = ask(&mesh.network, "10.244.1.2", "10.244.1.1:80", None);
+    assert!(!said.stdout.contains("note:"), "{said:#?}");
+}
+
+#[test]
 fn explain_agrees_with_the_kernel_where_only_some_ports_are_redirected() {
-    agrees("nft", json!([80, 8081]));
+    for mode in ["nft", "native"] {
+        agrees(mode, json!([80, 8081]));
+    }
 }
 
 #[test]

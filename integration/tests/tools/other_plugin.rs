@@ -140,11 +140,17 @@ fn without_a_record_an_api_server_that_does_not_answer_is_a_warning() {
 
 #[test]
 fn rules_that_cannot_be_read_are_not_taken_for_none() {
-    let stage = stage(&[]);
-    let hidden = stage
-        .call("CHECK")
-        .with_mounts("mount -t tmpfs none /usr/sbin");
-    hidden.fail(100).says(&["not installed"]);
+    for infix in ["nft", "legacy"] {
+        let stage = stage(&[]);
+        let hidden = || {
+            let check = stage.call("CHECK");
+            check.with_mounts("mount -t tmpfs none /usr/sbin")
+        };
+        // That there are none shows without a program.
+        hidden().fail(101).says(&["has no redirect rules"]);
+        run(&stage, &format!("iptables-{infix}"), &commands(&[], ""));
+        hidden().fail(100).says(&["not installed"]);
+    }
 }
 
 #[test]

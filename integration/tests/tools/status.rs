@@ -29,12 +29,25 @@ fn a_node_in_order_is_fine_whatever_the_api_server_does() {
     assert_eq!(stage.api.connections(), 0);
 }
 
+/// Hides the programs.
+const NO_PROGRAMS: &str = "mount -t tmpfs none /usr/sbin";
+
+/// Has nf_tables refuse whatever it is asked.
+const NO_NF_TABLES: [&str; 2] = ["/usr/bin/setpriv", "--bounding-set=-net_admin"];
+
 #[test]
-fn no_programs_is_a_fault_and_another_backend_a_warning() {
+fn no_programs_is_a_warning_where_nf_tables_answers_and_a_fault_where_not() {
     let stage = stage();
-    let none = status(&stage).with_mounts("mount -t tmpfs none /usr/sbin");
-    none.fail(50)
-        .says(&["iptables-nft-restore", "install iptables"]);
+    let output = status(&stage).with_mounts(NO_PROGRAMS).succeed();
+    output.logs(&["iptables-mode nft has no programs here, native is used instead"]);
+    let none = status(&stage)
+        .with_mounts(NO_PROGRAMS)
+        .through(NO_NF_TABLES);
+    none.fail(50).says(&[
+        "nf_tables refused to show its rules: Operation not permitted",
+        "iptables-nft-restore",
+        "install iptables",
+    ]);
 
     let only = "cp /usr/sbin/xtables-nft-multi /tmp/lct-xtables-$$; mount -t tmpfs none /usr/sbin; \
                 mv /tmp/lct-xtables-$$ /usr/sbin/iptables-legacy-restore";
@@ -46,8 +59,24 @@ fn no_programs_is_a_fault_and_another_backend_a_warning() {
 
     let simulated = stage.linkerd("simulate", true);
     status(&simulated)
-        .with_mounts("mount -t tmpfs none /usr/sbin")
+        .with_mounts(NO_PROGRAMS)
+        .through(NO_NF_TABLES)
         .succeed();
+}
+
+#[test]
+fn native_that_does_not_work_is_a_warning_where_programs_are() {
+    let stage = stage().linkerd("iptables-mode", "native");
+    status(&stage).succeed();
+    let output = status(&stage).through(NO_NF_TABLES).succeed();
+    output.logs(&[
+        "WARN",
+        "iptables-mode native does not work here",
+        "nft is used instead",
+    ]);
+    let stage = stage.linkerd("iptables-mode", "auto");
+    let output = status(&stage).through(NO_NF_TABLES).succeed();
+    assert_eq!(output.stderr, "");
 }
 
 #[test]
@@ -149,7 +178,8 @@ fn all_faults_are_in_the_details() {
     let stage = stage();
     stage.kubeconfig.write_text("");
     let output = status(&stage)
-        .with_mounts("mount -t tmpfs none /usr/sbin")
+        .with_mounts(NO_PROGRAMS)
+        .through(NO_NF_TABLES)
         .fail(50);
     assert_eq!(output.details().lines().count(), 2, "{output:#?}");
 }

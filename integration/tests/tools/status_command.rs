@@ -28,7 +28,7 @@ fn a_node_in_order_is_told_line_by_line() {
     for (about, found) in [
         ("entry", "10-net.conflist"),
         ("configuration", "valid"),
-        ("programs", "installed: nft, plain, legacy"),
+        ("programs", "usable: nft, plain, legacy, native"),
         (
             "kubeconfig",
             "ZZZ-linkerd-cni-kubeconfig, for https://127.0.0.1",

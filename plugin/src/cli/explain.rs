@@ -8,7 +8,7 @@ use super::{ExplainArguments, Outcome, need_root, screen::Screen, select};
 use crate::{
     attachments::Known,
     cni::in_words,
-    firewall::{BackendKind, Live, live},
+    firewall::{Backend as _, BackendKind, Live, Native, Overtaker, live},
     interfaces::{self, Address},
     netns::Namespace,
 };
@@ -23,6 +23,8 @@ struct Explanation {
     is_of_pod: bool,
     /// Its way through each table that has rules.
     walks: Vec<(BackendKind, Walk)>,
+    /// What tables of others do before ours are asked.
+    overtakers: Vec<Overtaker>,
 }
 
 pub(super) fn run(arguments: &ExplainArguments, screen: Screen) -> Result<Outcome, String> {
@@ -65,6 +67,7 @@ fn explain(arguments: &ExplainArguments) -> Result<Explanation, String> {
     Ok(Explanation {
         is_of_pod: connection.way != Way::Outbound || is_own(&addresses, connection.from),
         walks: walks(&live, &connection),
+        overtakers: overtakers(family, connection.way),
         connection,
     })
 }
@@ -73,6 +76,12 @@ fn walks(live: &Live, connection: &Connection) -> Vec<(BackendKind, Walk)> {
     let tables = live.tables.iter();
     let walks = tables.map(|(kind, table)| (*kind, walk(table, connection)));
     walks.filter(|(_, walk)| !walk.steps.is_empty()).collect()
+}
+
+fn overtakers(family: Family, way: Way) -> Vec<Overtaker> {
+    let mut overtakers = Native::default().overtakers(family);
+    overtakers.retain(|overtaker| overtaker.base == way.base());
+    overtakers
 }
 
 fn connection(arguments: &ExplainArguments, addresses: &[Address]) -> Connection {

@@ -5,7 +5,7 @@ use proxy_init_rules::{End, Outcome, Step, Walk};
 use super::Explanation;
 use crate::{
     cli::screen::{Screen, Style},
-    firewall::BackendKind,
+    firewall::{BackendKind, Overtaker},
 };
 
 pub(super) fn text(explanation: &Explanation, screen: Screen) -> String {
@@ -19,6 +19,9 @@ pub(super) fn text(explanation: &Explanation, screen: Screen) -> String {
     }
     text.push('\n');
     text.push_str(&end(&explanation.walks, screen));
+    for overtaker in &explanation.overtakers {
+        text.push_str(&format!("note: unless {}\n", before_ours(overtaker)));
+    }
     text
 }
 
@@ -32,6 +35,19 @@ fn heading(explanation: &Explanation) -> String {
     let (way, to) = (connection.way, connection.to);
     let base = way.base();
     format!("TCP {from} -> {to}, {way} (interface {over}), meets {base}\n")
+}
+
+fn before_ours(overtaker: &Overtaker) -> String {
+    let Overtaker {
+        table,
+        chain,
+        priority,
+        rule,
+        ..
+    } = overtaker;
+    format!(
+        "chain {chain} of table {table} (priority {priority}), which comes first, takes it: {rule}"
+    )
 }
 
 /// The width of the columns between the chain and the rule's text.
@@ -98,7 +114,7 @@ fn end(walks: &[(BackendKind, Walk)], screen: Screen) -> String {
     let mut text = format!("{} {ends}\n", screen.paint("ends:", Style::Heading));
     if let (Some((one, _)), Some((two, _))) = (first, second) {
         text.push_str(&format!(
-            "note: both {one} and {two} take it, and the one that was set up first comes first\n"
+            "note: both {one} and {two} take it, and the one that was set up last comes first\n"
         ));
     }
     for step in walks.iter().flat_map(|(_, walk)| walk.doubts()) {

@@ -11,7 +11,7 @@ use netlink_bindings::{
 };
 
 use super::{registers::Registers, words::Words};
-use crate::firewall::native::expression::redir;
+use crate::firewall::native::{expression::redir, table::Kind};
 
 /// Reads an expression that loads and compares nothing.
 pub(super) fn read(name: &str, data: &[u8], registers: &Registers, words: &mut Words) {
@@ -21,7 +21,12 @@ pub(super) fn read(name: &str, data: &[u8], registers: &Registers, words: &mut W
             None => words.unknown(name),
         },
         "redir" => words.target = Some(redirect(data, registers)),
-        "nat" => words.target = Some(nat(data, registers)),
+        "nat" => {
+            let family = ExprNatAttrs::new(data).get_family().ok();
+            let family = family.and_then(|number| Kind::family(u8::try_from(number).ok()?));
+            words.only_for = family.or(words.only_for);
+            words.target = Some(nat(data, registers));
+        }
         "masq" => words.target = Some("-j MASQUERADE".to_owned()),
         "tproxy" => words.target = Some("-j TPROXY".to_owned()),
         "reject" => words.target = Some("-j REJECT".to_owned()),
