@@ -33,7 +33,7 @@ fn bad_values() -> Vec<(&'static str, Value, &'static [&'static str])> {
         (
             "iptables-mode",
             json!("nftables"),
-            &["nftables", "legacy", "nft", "plain"],
+            &["nftables", "legacy", "nft", "plain", "native", "auto"],
         ),
         (
             "subnets-to-ignore",

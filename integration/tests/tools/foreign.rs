@@ -61,11 +61,11 @@ fn tables_of_others_that_take_nothing_away_from_native_are_no_difference() {
     for text in [
         "table ip nat {\nchain PREROUTING {\ntype nat hook prerouting priority -100\n\
          udp dport 53 redirect to :5353\n}\n}\n",
-        "table inet early {\nchain o {\ntype nat hook output priority -200\n\
+        "table inet early {\nchain o {\ntype nat hook output priority -150\n\
          oifname lo meta l4proto tcp redirect to :1\naccept\n}\n}\n",
         "table inet late {\nchain o {\ntype nat hook output priority -90\nmeta l4proto tcp redirect to :1\n}\n}\n",
         "table inet other {\nchain f {\ntype filter hook output priority -300\naccept\n}\n}\n",
-        "table inet asleep {\nflags dormant\nchain o {\ntype nat hook output priority -200\n\
+        "table inet asleep {\nflags dormant\nchain o {\ntype nat hook output priority -150\n\
          meta l4proto tcp redirect to :1\n}\n}\n",
         "add rule inet linkerd-cni PREROUTING meta l4proto tcp accept\n",
         "insert rule inet linkerd-cni OUTPUT oifname lo accept\n",

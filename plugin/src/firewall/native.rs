@@ -178,3 +178,6 @@ fn again_after_a_race<T>(
     }
     work()
 }
+
+#[cfg(test)]
+mod tests;

@@ -117,7 +117,7 @@ fn every_fault_names_its_key_and_value() {
         (
             "iptables-mode",
             json!("nftables"),
-            r#""nftables" is not one of legacy, nft"#,
+            r#""nftables" is not one of legacy, nft, plain, native, auto"#,
         ),
         ("iptables-mode", json!(1), "is a number, not one of"),
         ("ipv6", json!(1), "is a number, not true or false"),
@@ -134,4 +134,15 @@ fn every_fault_names_its_key_and_value() {
 fn another_shape_is_named() {
     let error = parse(json!(["linkerd"])).unwrap_err();
     assert_eq!(error.to_string(), "linkerd: is an array, not an object");
+}
+
+#[test]
+fn each_mode_is_read_as_it_is_shown() {
+    for mode in ["legacy", "nft", "plain", "native", "auto"] {
+        let value = json!({
+            "incoming-proxy-port": 4143, "outgoing-proxy-port": 4140, "iptables-mode": mode,
+        });
+        let config = Config::try_from(RawConfig::from_value(&value).unwrap()).unwrap();
+        assert_eq!(config.iptables_mode.as_str(), mode);
+    }
 }
