@@ -195,6 +195,18 @@ mod tests {
     }
 
     #[test]
+    fn every_mode_of_the_plugin_is_accepted() {
+        for mode in ["legacy", "nft", "plain", "native", "auto"] {
+            let with_mode = format!("4140, \"iptables-mode\": \"{mode}\"}}");
+            let template = TEMPLATE.replace("4140}", &with_mode);
+            fill(&template, &values()).unwrap();
+        }
+        let template = TEMPLATE.replace("4140}", "4140, \"iptables-mode\": \"netlink\"}");
+        let refused = fill(&template, &values()).unwrap_err().to_string();
+        assert!(refused.contains("plain, native, auto"), "{refused}");
+    }
+
+    #[test]
     fn what_may_be_a_secret_is_not_shown() {
         let shown = fill(TEMPLATE, &values()).unwrap().shown;
         assert!(!shown.contains("hunter2"), "{shown}");

@@ -29,7 +29,7 @@ pub(crate) use foreign::Overtaker;
 use message::Batch;
 use snapshot::Snapshot;
 use socket::Netfilter;
-use table::{Layout, Table};
+use table::{Kind, Layout, Table};
 
 /// How often a transaction is made anew while somebody else changes what it is about.
 const ATTEMPTS: usize = 3;
@@ -89,9 +89,7 @@ impl Backend for Native {
 
     /// A table for both families goes as a whole.
     fn remove(&self, family: Family) -> Result<bool, Failure> {
-        Ok(remove(|snapshot, batch| {
-            removal::of_tables(batch, snapshot, |kind| kind.holds(family))
-        })?)
+        remove_tables(&[family])
     }
 }
 
@@ -117,6 +115,17 @@ pub(crate) fn install(sets: &[RuleSet]) -> Result<Installed, Failure> {
         }
         done => Ok(done?),
     }
+}
+
+/// Takes our tables of these families out, in one transaction; whether there were any.
+///
+/// # Errors
+/// Nothing has changed.
+pub(crate) fn remove_tables(families: &[Family]) -> Result<bool, Failure> {
+    let is_meant = |kind: Kind| families.iter().any(|family| kind.holds(*family));
+    Ok(remove(|snapshot, batch| {
+        removal::of_tables(batch, snapshot, is_meant)
+    })?)
 }
 
 /// Takes chains of ours out of tables of iptables in nftables, with the jumps to them; whether

@@ -26,11 +26,12 @@ type Failures = Vec<String>;
 /// Without nf_tables there is nothing of ours in it.
 fn native() -> Failures {
     let native = Native::default();
-    let removed = Family::ALL.map(|family| match native.read(family) {
-        Ok(table) if table.has_ours() => native.remove(family).err(),
-        _ => None,
-    });
-    removed.into_iter().flatten().map(in_words).collect()
+    let is_ours = |family| native.read(family).is_ok_and(|table| table.has_ours());
+    if !Family::ALL.into_iter().any(is_ours) {
+        return Vec::new();
+    }
+    let failure = native::remove_tables(&Family::ALL).err();
+    failure.into_iter().map(in_words).collect()
 }
 
 fn nft() -> Failures {

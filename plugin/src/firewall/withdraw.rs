@@ -2,7 +2,7 @@
 
 use proxy_init_rules::Family;
 
-use super::{Backend as _, BackendKind, Failure, Native, native, supersede};
+use super::{BackendKind, Failure, Native, native, supersede};
 use crate::netns;
 
 /// What a withdrawal came to.
@@ -22,18 +22,21 @@ pub(crate) fn withdraw_any() -> Withdrawal {
     let native = Native::default();
     match native.with_leftovers() {
         Ok(families) => {
-            withdrawal.note(BackendKind::Native, &Family::ALL, |family| {
-                native.remove(family)
-            });
-            withdrawal.note(BackendKind::Nft, &families, |_| native::remove_leftovers());
+            withdrawal.note(
+                BackendKind::Native,
+                &Family::ALL,
+                native::remove_tables(&Family::ALL),
+            );
+            withdrawal.note(BackendKind::Nft, &families, native::remove_leftovers());
         }
         Err(failure) => withdrawal.failures.push(failure),
     }
-    let legacy = Family::ALL
-        .into_iter()
-        .filter(|family| netns::has_legacy_nat(*family));
-    let legacy: Vec<Family> = legacy.collect();
-    withdrawal.note(BackendKind::Legacy, &legacy, supersede::remove_legacy);
+    for family in Family::ALL {
+        if netns::has_legacy_nat(family) {
+            let removed = supersede::remove_legacy(family);
+            withdrawal.note(BackendKind::Legacy, &[family], removed);
+        }
+    }
     withdrawal
 }
 
@@ -42,29 +45,31 @@ pub(crate) fn withdraw_any() -> Withdrawal {
 #[must_use]
 pub(crate) fn withdraw(kind: BackendKind, families: &[Family]) -> Withdrawal {
     let mut withdrawal = Withdrawal::default();
+    if kind == BackendKind::Native {
+        withdrawal.note(kind, families, native::remove_tables(families));
+        return withdrawal;
+    }
     let backend = kind.backend();
-    withdrawal.note(kind, families, |family| match backend.remove(family) {
-        Err(Failure::Missing { .. }) if kind != BackendKind::Legacy => native::remove_leftovers(),
-        done => done,
-    });
+    for family in families {
+        let removed = match backend.remove(*family) {
+            Err(Failure::Missing { .. }) if kind != BackendKind::Legacy => {
+                native::remove_leftovers()
+            }
+            done => done,
+        };
+        withdrawal.note(kind, &[*family], removed);
+    }
     withdrawal
 }
 
 // === impl Withdrawal ===
 
 impl Withdrawal {
-    fn note(
-        &mut self,
-        kind: BackendKind,
-        families: &[Family],
-        remove: impl Fn(Family) -> Result<bool, Failure>,
-    ) {
-        for family in families {
-            match remove(*family) {
-                Ok(true) => self.removed.push((kind, *family)),
-                Ok(false) => {}
-                Err(failure) => self.failures.push(failure),
-            }
+    fn note(&mut self, kind: BackendKind, families: &[Family], done: Result<bool, Failure>) {
+        match done {
+            Ok(true) => self.removed.extend(families.iter().map(|of| (kind, *of))),
+            Ok(false) => {}
+            Err(failure) => self.failures.push(failure),
         }
     }
 }

@@ -15,6 +15,7 @@ mod statements;
 mod words;
 
 use words::Words;
+pub(super) use words::name;
 
 /// The rule as a connection of this family meets it, without its chain; `None` if it is about the
 /// other family only.

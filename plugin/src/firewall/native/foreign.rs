@@ -3,6 +3,7 @@
 use proxy_init_rules::{Chain, Family, taken};
 
 use super::{
+    decode,
     hook::Hook,
     snapshot::{LiveChain, Snapshot},
     table::PRIORITY,
@@ -36,10 +37,11 @@ pub(super) fn overtakers(seen: &Snapshot, family: Family) -> Vec<Overtaker> {
             continue;
         };
         let base = hook.chain();
-        overtakers.extend(taken(&table, &chain.name, base).map(|rule| Overtaker {
+        let name = decode::name(&chain.name);
+        overtakers.extend(taken(&table, &name, base).map(|rule| Overtaker {
             base,
             table: format!("{} {}", chain.place.kind, chain.place.table),
-            chain: chain.name.clone(),
+            chain: name.clone(),
             priority,
             rule: rule.text().to_owned(),
         }));

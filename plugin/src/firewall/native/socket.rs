@@ -165,6 +165,8 @@ impl Netfilter {
                 Ok(length) if length > self.buffer.len() => return Err(NativeError::Unreadable),
                 Ok(_) => return Ok(true),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // There were more refusals than fit; the first of them are still there.
+                Err(error) if error.raw_os_error() == Some(Errno::ENOBUFS as i32) => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock && wait => {
                     self.readable_by(deadline)?;
                 }

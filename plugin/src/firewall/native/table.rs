@@ -157,8 +157,14 @@ mod tests {
             let tables = Table::all(sets, layout);
             tables.iter().map(|table| table.kind).collect::<Vec<_>>()
         };
-        assert_eq!(kinds(std::slice::from_ref(&ipv4), Layout::Shared), [Kind::Ip]);
-        assert_eq!(kinds(std::slice::from_ref(&ipv6), Layout::Shared), [Kind::Ip6]);
+        assert_eq!(
+            kinds(std::slice::from_ref(&ipv4), Layout::Shared),
+            [Kind::Ip]
+        );
+        assert_eq!(
+            kinds(std::slice::from_ref(&ipv6), Layout::Shared),
+            [Kind::Ip6]
+        );
         assert_eq!(kinds(&[ipv4, ipv6], Layout::Apart), [Kind::Ip, Kind::Ip6]);
     }
 }

@@ -6,7 +6,7 @@ use std::thread;
 use nix::sched::{CloneFlags, unshare};
 use proxy_init_rules::{Config, RawConfig, difference};
 
-use super::{table::Kind, *};
+use super::*;
 
 fn in_a_namespace(work: impl FnOnce() + Send) {
     thread::scope(|scope| {

@@ -40,9 +40,9 @@ fn is_heard(chain: &LiveChain, is_dormant: bool) -> bool {
 }
 
 fn chain(text: &mut String, seen: &Snapshot, chain: &LiveChain, family: Family) {
-    let name = &chain.name;
+    let name = decode::name(&chain.name);
     let _ = writeln!(text, ":{name} - [0:0]");
-    let rules = seen.rules_of(&chain.place, name);
+    let rules = seen.rules_of(&chain.place, &chain.name);
     for rule in rules.filter_map(|rule| decode::text(rule, family, seen)) {
         let _ = writeln!(text, "-A {name} {rule}");
     }

@@ -10,7 +10,10 @@ use netlink_bindings::{
     utils::find_attr,
 };
 
-use super::{registers::Registers, words::Words};
+use super::{
+    registers::Registers,
+    words::{Words, name},
+};
 use crate::firewall::native::{expression::redir, table::Kind};
 
 /// Reads an expression that loads and compares nothing.
@@ -80,8 +83,8 @@ fn target(verdict: &IterableVerdictAttrs<'_>) -> Option<String> {
         (VerdictCode::Return, _) => "-j RETURN".to_owned(),
         (VerdictCode::Queue, _) => "-j NFQUEUE".to_owned(),
         (VerdictCode::Continue, _) => String::new(),
-        (VerdictCode::Jump, Some(chain)) => format!("-j {chain}"),
-        (VerdictCode::Goto, Some(chain)) => format!("-g {chain}"),
+        (VerdictCode::Jump, Some(chain)) => format!("-j {}", name(chain)),
+        (VerdictCode::Goto, Some(chain)) => format!("-g {}", name(chain)),
         _ => return None,
     })
 }

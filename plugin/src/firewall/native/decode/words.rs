@@ -59,6 +59,12 @@ impl Words {
     }
 }
 
+/// A chain's name as one word, whatever somebody put into it.
+pub(in super::super) fn name(name: &str) -> String {
+    let is_odd = |char: char| char.is_whitespace() || char.is_control() || "\"\\".contains(char);
+    name.replace(is_odd, "?")
+}
+
 /// As `iptables-save` writes a text between quotes. One line stays one.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
