@@ -74,3 +74,19 @@ fn a_meshed_pod_that_started_before_the_plugin_was_chained_is_named() {
     let stage = stage("meshed", "nft");
     stage.call("CHECK").fail(101).says(&["web-meshed"]);
 }
+
+#[test]
+fn a_mode_that_was_changed_after_add_is_no_difference() {
+    for (then, now) in [
+        ("native", "legacy"),
+        ("nft", "native"),
+        ("legacy", "native"),
+    ] {
+        let stage = stage("annotated", then);
+        stage.add().succeed();
+        let stage = stage.linkerd("iptables-mode", now);
+        stage.call("CHECK").succeed();
+        stage.add().succeed();
+        stage.call("CHECK").succeed();
+    }
+}

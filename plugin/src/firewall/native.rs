@@ -61,7 +61,7 @@ impl Native {
         if let Some(seen) = self.seen.get() {
             return Ok(seen);
         }
-        let seen = Snapshot::take(&mut Netfilter::open()?)?;
+        let seen = Snapshot::whole(&mut Netfilter::open()?)?;
         Ok(self.seen.get_or_init(|| seen))
     }
 }
@@ -146,7 +146,7 @@ fn install_as(
 ) -> Result<Installed, NativeError> {
     let tables = Table::all(sets, layout);
     again_after_a_race(|| {
-        let there = Snapshot::take(netfilter)?;
+        let there = Snapshot::outline(netfilter)?;
         let mut batch = Batch::new();
         let tables_gone = removal::of_tables(&mut batch, &there, |_| true);
         let chains_gone = removal::of_leftovers(&mut batch, &there);
@@ -166,7 +166,7 @@ fn install_as(
 fn remove(what: impl Fn(&Snapshot, &mut Batch) -> bool) -> Result<bool, NativeError> {
     let mut netfilter = Netfilter::open()?;
     again_after_a_race(|| {
-        let there = Snapshot::take(&mut netfilter)?;
+        let there = Snapshot::outline(&mut netfilter)?;
         let mut batch = Batch::new();
         let is_any = what(&there, &mut batch);
         if is_any {

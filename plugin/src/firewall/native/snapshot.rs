@@ -31,6 +31,15 @@ pub(super) struct Snapshot {
     pub(super) sets: BTreeMap<(Place, String), Vec<Element>>,
 }
 
+/// How much is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    /// Tables and chains, and the rules that jump to leftovers.
+    Outline,
+    /// All rules of tables that can matter too, and what is in their sets.
+    Whole,
+}
+
 /// Which table something belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
@@ -74,10 +83,20 @@ pub(super) struct Element {
 // === impl Snapshot ===
 
 impl Snapshot {
+    /// Everything that can matter.
+    pub(super) fn whole(netfilter: &mut Netfilter) -> Result<Self, NativeError> {
+        Self::take(netfilter, Depth::Whole)
+    }
+
+    /// As much as is needed to take our rules out.
+    pub(super) fn outline(netfilter: &mut Netfilter) -> Result<Self, NativeError> {
+        Self::take(netfilter, Depth::Outline)
+    }
+
     /// Reads until nobody changed anything meanwhile.
-    pub(super) fn take(netfilter: &mut Netfilter) -> Result<Self, NativeError> {
+    fn take(netfilter: &mut Netfilter, depth: Depth) -> Result<Self, NativeError> {
         for _ in 0..ATTEMPTS {
-            if let Some(snapshot) = Reader::new(netfilter).read()? {
+            if let Some(snapshot) = Reader::new(netfilter, depth).read()? {
                 return Ok(snapshot);
             }
         }
@@ -92,8 +111,7 @@ impl Snapshot {
     /// The chains of ours by name that stand in tables of others: another way of setting the same
     /// rules.
     pub(super) fn leftovers(&self) -> impl Iterator<Item = &LiveChain> {
-        let by_name = |chain: &&LiveChain| is_our_name(&chain.name) && !chain.place.is_ours();
-        self.chains.iter().filter(by_name)
+        self.chains.iter().filter(|chain| chain.is_leftover())
     }
 
     pub(super) fn chains_of(&self, place: &Place) -> impl Iterator<Item = &LiveChain> {
@@ -118,6 +136,15 @@ pub(super) fn is_our_name(name: &str) -> bool {
 impl Place {
     pub(super) fn is_ours(&self) -> bool {
         self.table.as_bytes() == TABLE.to_bytes()
+    }
+}
+
+// === impl LiveChain ===
+
+impl LiveChain {
+    /// Whether it has a name of ours and is in a table of others.
+    fn is_leftover(&self) -> bool {
+        is_our_name(&self.name) && !self.place.is_ours()
     }
 }
 

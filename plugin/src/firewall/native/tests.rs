@@ -38,7 +38,7 @@ fn assert_has(sets: &[RuleSet]) {
 }
 
 fn kinds() -> Vec<Kind> {
-    let seen = Snapshot::take(&mut Netfilter::open().unwrap()).unwrap();
+    let seen = Snapshot::outline(&mut Netfilter::open().unwrap()).unwrap();
     seen.ours().map(|table| table.place.kind).collect()
 }
 
@@ -71,7 +71,7 @@ fn a_transaction_that_is_refused_at_its_end_has_changed_nothing() {
         let mut netfilter = Netfilter::open().unwrap();
         let before = sets(4143);
         install_as(&mut netfilter, &before, Layout::Shared).unwrap();
-        let there = Snapshot::take(&mut netfilter).unwrap();
+        let there = Snapshot::outline(&mut netfilter).unwrap();
         let mut batch = Batch::new();
         removal::of_tables(&mut batch, &there, |_| true);
         let mut next_set = 0;

@@ -10,7 +10,7 @@ use netlink_bindings::{
     traits::NetlinkRequest,
 };
 
-use super::{Element, LiveChain, LiveRule, LiveTable, Place, Snapshot, is_our_name};
+use super::{Depth, Element, LiveChain, LiveRule, LiveTable, Place, Snapshot};
 use crate::firewall::native::{
     decode,
     error::NativeError,
@@ -22,6 +22,7 @@ use crate::firewall::native::{
 /// One reading. `None` where somebody changed something meanwhile.
 pub(super) struct Reader<'a> {
     netfilter: &'a mut Netfilter,
+    depth: Depth,
     /// The generation of the rules that the first answer was about (its low half).
     generation: Option<u16>,
     is_disturbed: bool,
@@ -31,9 +32,10 @@ pub(super) struct Reader<'a> {
 // === impl Reader ===
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(netfilter: &'a mut Netfilter) -> Self {
+    pub(super) fn new(netfilter: &'a mut Netfilter, depth: Depth) -> Self {
         Self {
             netfilter,
+            depth,
             generation: None,
             is_disturbed: false,
             snapshot: Snapshot::default(),
@@ -50,7 +52,9 @@ impl<'a> Reader<'a> {
         for place in self.relevant() {
             self.rules(&place)?;
         }
-        self.sets()?;
+        if self.depth == Depth::Whole {
+            self.sets()?;
+        }
         Ok((!self.is_disturbed).then_some(self.snapshot))
     }
 
@@ -95,10 +99,11 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The tables whose rules can matter: ours, those with chains of ours, those that do NAT.
+    /// The tables whose rules can matter: ours, those with leftovers, those that do NAT.
     fn relevant(&self) -> Vec<Place> {
-        let matters = |chain: &&LiveChain| {
-            chain.place.is_ours() || chain.nat.is_some() || is_our_name(&chain.name)
+        let matters = |chain: &&LiveChain| match self.depth {
+            Depth::Outline => chain.is_leftover(),
+            Depth::Whole => chain.place.is_ours() || chain.nat.is_some() || chain.is_leftover(),
         };
         let chains = self.snapshot.chains.iter().filter(matters);
         let mut places: Vec<Place> = chains.map(|chain| chain.place.clone()).collect();
