@@ -76,6 +76,15 @@ impl Netns {
     ///
     /// If the machine does not allow user namespaces.
     pub fn of_another_user() -> Self {
+        Self::of_user_namespace("0 165536 65536\n")
+    }
+
+    /// Makes a namespace that belongs to a user namespace with this map of ids.
+    ///
+    /// # Panics
+    ///
+    /// As [`Netns::of_another_user`].
+    pub fn of_user_namespace(ids: &str) -> Self {
         let mut command = command("unshare");
         command.args(["--user", "--net", "/bin/sh", "-c", "echo; exec sleep 60"]);
         let mut child = spawn(&mut command).expect("unshare is installed");
@@ -84,7 +93,7 @@ impl Netns {
         entered.expect("user namespaces are allowed");
         let pid = child.id();
         for map in ["uid_map", "gid_map"] {
-            let mapped = fs::write(format!("/proc/{pid}/{map}"), "0 165536 65536\n");
+            let mapped = fs::write(format!("/proc/{pid}/{map}"), ids);
             mapped.expect("root may map ids");
         }
         let name = unique_name();

@@ -145,6 +145,24 @@ fn a_namespace_of_another_user_is_redirected_natively_whatever_the_mode() {
 }
 
 #[test]
+fn a_namespace_of_another_user_that_looks_like_our_own_falls_back_to_native() {
+    // Its root is the host's root, so that nothing tells it apart.
+    for mode in ["nft", "legacy", "plain"] {
+        let netns = Arc::new(Netns::of_user_namespace("0 0 65536\n"));
+        let stage = Stage::in_namespace(fixtures::pod("user-namespace"), &netns)
+            .linkerd("iptables-mode", mode);
+        let output = stage.add().succeed();
+        output.logs(&[&format!(
+            "iptables-mode {mode} does not work here, native is used"
+        )]);
+        let listed = rules::native(&netns);
+        assert!(listed.contains("meta skuid 2102 return"), "{listed}");
+        let tables = rules::effective(&netns).join("\n");
+        assert!(!tables.contains("-A "), "{tables}");
+    }
+}
+
+#[test]
 fn a_namespace_may_be_named_by_its_path_in_proc() {
     let stage = Stage::new("meshed");
     let mut command = process::command("/bin/sleep");
