@@ -28,7 +28,7 @@ pub(crate) fn add(
 ) -> Result<String, Error> {
     let mut clock = Clock::start();
     let previous = config.previous_result()?;
-    let earlier = records.backend_of(attachment);
+    let earlier = earlier(attachment, records);
     let decision = decide(
         config,
         attachment,
@@ -114,6 +114,15 @@ fn program(
         Ok::<_, ApplyError>(applied)
     })?;
     Ok(applied?)
+}
+
+/// The backend that holds the rules of an earlier ADD of this attachment.
+fn earlier(attachment: &Attachment, records: &Records) -> Option<BackendKind> {
+    let record = records.read(&attachment.container_id, &attachment.ifname)?;
+    match record.decision {
+        Decision::Redirect { backend, .. } => Some(backend),
+        Decision::Pass { .. } => None,
+    }
 }
 
 /// Takes the rules out that an earlier ADD of this attachment set in other tables: DEL and CHECK

@@ -136,16 +136,6 @@ impl Records {
         read(&self.path(container_id, ifname))
     }
 
-    /// The backend that holds the rules of an attachment, if it was redirected before.
-    #[must_use]
-    pub(crate) fn backend_of(&self, attachment: &Attachment) -> Option<BackendKind> {
-        let record = self.read(&attachment.container_id, &attachment.ifname)?;
-        match record.decision {
-            Decision::Redirect { backend, .. } => Some(backend),
-            Decision::Pass { .. } => None,
-        }
-    }
-
     /// Removes the record of an attachment, if there is one.
     ///
     /// # Errors
