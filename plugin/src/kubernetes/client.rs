@@ -1,29 +1,22 @@
 //! The client: deadlines, retries and a count of requests around `kube`'s.
 
 use std::{
-    io,
-    os::unix::net::UnixStream,
     path::PathBuf,
     time::{Duration, Instant},
 };
 
-use kube::Client;
 use proxy_init_rules::PortRange;
 use serde::de::DeserializeOwned;
 use time::OffsetDateTime;
 
-use super::{
-    ApiError, Cluster, Namespace, Pod,
-    error::about_token,
-    kubeconfig::{self, Access},
-    objects::Service,
-    token,
-};
+use super::{ApiError, Cluster, Namespace, Pod, error::about_token, objects::Service, token};
 use crate::cni::PodRef;
 
 mod answer;
+mod connection;
 
-use answer::{Answer, Trouble};
+use answer::Trouble;
+use connection::Connection;
 
 /// For how long one request may go unanswered.
 const REQUEST: Duration = Duration::from_secs(2);
@@ -34,9 +27,6 @@ const BUDGET: Duration = Duration::from_secs(10);
 /// The first pause before a retry; each further one is twice as long.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// As many file descriptors as tokio opens for a runtime (7), made even.
-const DESCRIPTORS: usize = 8;
-
 /// The API server that a kubeconfig names. Nothing happens before the first question.
 pub(crate) struct ApiServer {
     kubeconfig: PathBuf,
@@ -44,13 +34,6 @@ pub(crate) struct ApiServer {
     started: Option<Instant>,
     budget: Duration,
     requests: u32,
-}
-
-struct Connection {
-    runtime: tokio::runtime::Runtime,
-    client: Client,
-    server: String,
-    token: Option<String>,
 }
 
 /// What is asked for.
@@ -244,52 +227,6 @@ impl Cluster for ApiServer {
 /// hash of its manifest.
 fn is_mirror_of(found: &Pod, pod: &PodRef) -> bool {
     found.metadata.annotations.get("kubernetes.io/config.hash") == pod.uid.as_ref()
-}
-
-// === impl Connection ===
-
-impl Connection {
-    fn new(kubeconfig: &std::path::Path) -> Result<Self, ApiError> {
-        let client_error = |error: &dyn std::fmt::Display| ApiError::Client(error.to_string());
-        has_descriptors().map_err(|e| client_error(&e))?;
-        let mut runtime = tokio::runtime::Builder::new_current_thread();
-        let runtime = runtime
-            .enable_io()
-            .enable_time()
-            .build()
-            .map_err(|e| client_error(&e))?;
-        let (client, server, token) = runtime.block_on(async {
-            let Access {
-                config,
-                server,
-                token,
-            } = kubeconfig::access(kubeconfig).await?;
-            let client = Client::try_from(config).map_err(|e| client_error(&e))?;
-            Ok::<_, ApiError>((client, server.trim_end_matches('/').to_owned(), token))
-        })?;
-        Ok(Self {
-            runtime,
-            client,
-            server,
-            token,
-        })
-    }
-
-    fn once(&self, path: &str, deadline: Duration) -> Result<Answer, Trouble> {
-        self.runtime.block_on(async {
-            match tokio::time::timeout(deadline, Answer::fetch(&self.client, path)).await {
-                Ok(answered) => answered,
-                Err(_) => Err(Trouble::Timeout(deadline)),
-            }
-        })
-    }
-}
-
-/// Whether there are as many file descriptors left as the runtime takes at once. Asked for first,
-/// because tokio's part for signals panics where it gets none.
-fn has_descriptors() -> io::Result<()> {
-    let pairs: io::Result<Vec<_>> = (0..DESCRIPTORS / 2).map(|_| UnixStream::pair()).collect();
-    pairs.map(drop)
 }
 
 // === impl Trouble ===
