@@ -40,20 +40,6 @@ impl Drop for Occupied {
     }
 }
 
-/// A process that owns the table of `native` (see [`Netns::occupy_native`]).
-#[derive(Debug)]
-pub struct Occupied {
-    child: Child,
-    _stdin: ChildStdin,
-}
-
-impl Drop for Occupied {
-    fn drop(&mut self) {
-        kill_group(&self.child);
-        let _ = self.child.wait();
-    }
-}
-
 /// A name that no other test on this machine uses.
 pub fn unique_name() -> String {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
