@@ -166,6 +166,12 @@ impl BackendKind {
 // === impl Failure ===
 
 impl Failure {
+    /// Whether the kernel refused us for want of rights.
+    #[must_use]
+    fn is_forbidden(&self) -> bool {
+        matches!(self, Self::Refused { stderr, .. } if stderr.contains("you must be root"))
+    }
+
     /// How long to wait for the programs that come after this failure.
     #[must_use]
     fn patience(&self, so_far: Duration) -> Duration {

@@ -85,6 +85,15 @@ fn each_of_them_is_needed_and_named_when_it_is_missing() {
 }
 
 #[test]
+fn rules_that_may_not_be_read_are_not_taken_for_none() {
+    let stage = Stage::new("meshed");
+    stage.add().succeed();
+    std::fs::remove_file(stage.record("eth0")).expect("there is a record");
+    let output = limited(stage.call("CHECK"), &["sys_admin"]).fail(100);
+    output.says(&["CAP_NET_ADMIN"]);
+}
+
+#[test]
 fn what_is_not_redirected_needs_no_more_than_a_look_at_the_namespace() {
     let mut excluded = Stage::new("meshed");
     excluded.config["kubernetes"]["exclude-namespaces"] = json!(["emojivoto"]);

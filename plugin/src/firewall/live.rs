@@ -18,7 +18,7 @@ pub(crate) struct Live {
 /// being.
 ///
 /// # Errors
-/// None can be read.
+/// None can be read, or there are none of ours and one may not be read.
 pub(crate) fn live(family: Family) -> Result<Live, Failure> {
     let mut tables: Vec<(BackendKind, NatTable)> = Vec::new();
     let mut failure = None;
@@ -42,6 +42,10 @@ pub(crate) fn live(family: Family) -> Result<Live, Failure> {
     }
     match failure {
         Some(failure) if tables.is_empty() => Err(failure),
+        // What nobody may read may be there; a table that the kernel does not have is not.
+        Some(failure) if failure.is_forbidden() && !tables.iter().any(|(_, t)| t.has_ours()) => {
+            Err(failure)
+        }
         _ => Ok(Live { family, tables }),
     }
 }
