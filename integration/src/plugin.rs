@@ -44,6 +44,12 @@ impl Call {
             .env("CNI_PATH", "/opt/cni/bin")
     }
 
+    /// Calls another plugin's executable.
+    pub fn executable(mut self, program: impl Into<PathBuf>) -> Self {
+        self.program = program.into();
+        self
+    }
+
     /// Sets an environment variable.
     pub fn env(mut self, name: &str, value: impl Into<OsString>) -> Self {
         self.environment.insert(name.to_owned(), value.into());

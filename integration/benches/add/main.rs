@@ -16,9 +16,11 @@ use proxy_init_rules::{Config, Family, RawConfig, RuleSet, render_uninstall};
 use serde_json::{Value, json};
 
 mod baseline;
+mod netlink;
 mod sample;
 
 use self::baseline::{Get, one_process_per_rule};
+use self::netlink::Transaction;
 use self::sample::Sample;
 
 /// How often each case runs.
@@ -31,7 +33,7 @@ fn main() -> anyhow::Result<()> {
     if std::env::args().any(|argument| argument == "--list") {
         return Ok(());
     }
-    let rows = [cases()?, crowd()?, vec![memory()?]].concat();
+    let rows = [cases()?, vec![crowd("native")?, crowd("nft")?, memory()?]].concat();
     print(&rows);
     if let Some(file) = std::env::var_os("LINKERD_CNI_BENCH_JSON") {
         fs::write(file, serde_json::to_string_pretty(&rows)?)?;
@@ -47,54 +49,92 @@ fn row(case: &str, value: &str, against: &str, factor: f64, target: &str) -> Val
 
 /// What is measured, what it is measured against, and the factor that is aimed at; of medians, or
 /// of the 99th percentiles.
-const ROWS: [(&str, &str, f64, &str); 12] = [
-    (ADD, FLOOR, 0.5, "≤ 1.5"),
-    (ADD, FLOOR, 0.99, "≤ 3"),
-    (SLOW, ADD, 0.5, "≥ 8"),
-    ("ADD, dual stack, nft", ADD, 0.5, "≤ 1.5"),
-    ("ADD, meshed, IPv4, legacy", FLOOR, 0.5, ""),
+const ROWS: [(&str, &str, f64, &str); 20] = [
+    (NFT, NFT_FLOOR, 0.5, "≤ 1.5"),
+    (NFT, NFT_FLOOR, 0.99, "≤ 3"),
+    (NATIVE, NATIVE_FLOOR, 0.5, "≤ 1.2"),
+    (NATIVE, NATIVE_FLOOR, 0.99, ""),
+    (NATIVE, BARE_PROCESS, 0.5, ""),
+    (SLOW, NATIVE, 0.5, "≥ 8"),
+    (SLOW, NFT, 0.5, "≥ 8"),
+    ("ADD, meshed, dual stack, native", NATIVE, 0.5, "≤ 1.5"),
+    ("ADD, meshed, dual stack, nft", NFT, 0.5, "≤ 1.5"),
+    ("ADD, meshed, pod of 300 KiB, native", NATIVE, 0.5, ""),
+    ("ADD, meshed, IPv4, legacy", NFT_FLOOR, 0.5, ""),
     ("ADD, not Kubernetes", SPAWN, 0.5, "≤ 5"),
+    ("CHECK, native", SPAWN, 0.5, "≤ 5"),
     ("CHECK, nft", SPAWN, 0.5, "≤ 5"),
     ("CHECK, legacy", SPAWN, 0.5, "≤ 5"),
     ("DEL, legacy", SPAWN, 0.5, "≤ 5"),
+    ("DEL, native", SPAWN, 0.5, "≤ 5"),
     ("DEL, nft", SPAWN, 0.5, "≤ 5"),
     ("DEL, nft", REMOVAL, 0.5, ""),
     ("DEL, unmeshed", SPAWN, 0.5, "≤ 5"),
 ];
-const ADD: &str = "ADD, meshed, IPv4, nft";
+const NFT: &str = "ADD, meshed, IPv4, nft";
+const NATIVE: &str = "ADD, meshed, IPv4, native";
 const SLOW: &str = "one process per rule, 6 GETs";
-const FLOOR: &str = "bare iptables-nft-restore and TLS GET";
+const NFT_FLOOR: &str = "bare iptables-nft-restore and TLS GET";
+const NATIVE_FLOOR: &str = "bare netlink transaction and TLS GET";
+/// The runtime starts a process for each ADD, so what comes in addition to one is what is ours.
+const BARE_PROCESS: &str = "the same and /bin/true";
 const REMOVAL: &str = "bare iptables-nft-restore that removes";
 const SPAWN: &str = "/bin/true";
+/// Another CNI plugin, if `REFERENCE_CNI_BIN` names one.
+const REFERENCE: &str = "ADD of REFERENCE_CNI_BIN, nft";
 
 /// Every case takes turns with the others, so that what the machine does meanwhile hits all.
 fn cases() -> anyhow::Result<Vec<Value>> {
+    let transaction = Transaction::of_an_add(&stage("native", false))?;
+    let reference = std::env::var_os("REFERENCE_CNI_BIN");
     let mut samples: BTreeMap<&str, Sample> = BTreeMap::new();
     let mut add = |case, duration| samples.entry(case).or_default().add(duration);
     for _ in 0..RUNS {
-        add(
-            SPAWN,
-            process::time(&mut process::command("/bin/true"), b"")?,
-        );
+        let spawned = process::time(&mut process::command("/bin/true"), b"")?;
+        add(SPAWN, spawned);
         let (floor, removal) = bare()?;
-        add(FLOOR, floor);
+        add(NFT_FLOOR, floor);
         add(REMOVAL, removal);
+        let floor = bare_native(&transaction)?;
+        add(NATIVE_FLOOR, floor);
+        add(BARE_PROCESS, floor + spawned);
+        let native = stage("native", false);
+        add("ADD, not Kubernetes", native.add().args("").time()?);
+        add(NATIVE, native.add().time()?);
+        add("CHECK, native", native.call("CHECK").time()?);
+        add("DEL, native", native.del().time()?);
         let nft = stage("nft", false);
-        add("ADD, not Kubernetes", nft.add().args("").time()?);
-        add(ADD, nft.add().time()?);
+        add(NFT, nft.add().time()?);
         add("CHECK, nft", nft.call("CHECK").time()?);
         add("DEL, nft", nft.del().time()?);
         let legacy = stage("legacy", false);
         add("ADD, meshed, IPv4, legacy", legacy.add().time()?);
         add("CHECK, legacy", legacy.call("CHECK").time()?);
         add("DEL, legacy", legacy.del().time()?);
-        add("ADD, dual stack, nft", stage("nft", true).add().time()?);
+        for (case, mode) in [
+            ("ADD, meshed, dual stack, native", "native"),
+            ("ADD, meshed, dual stack, nft", "nft"),
+        ] {
+            add(case, stage(mode, true).add().time()?);
+        }
+        let large = stage("native", false).annotate("example.com/large", &"x".repeat(300 << 10));
+        add("ADD, meshed, pod of 300 KiB, native", large.add().time()?);
         add(SLOW, one_process_per_rule(&stage("nft", false))?);
         let unmeshed = Stage::new("unmeshed");
         unmeshed.add().succeed();
         add("DEL, unmeshed", unmeshed.del().time()?);
+        if let Some(other) = &reference {
+            add(
+                REFERENCE,
+                stage("nft", false).add().executable(other).time()?,
+            );
+        }
     }
-    Ok(ROWS.iter().map(|of| compared(&samples, *of)).collect())
+    let mut rows: Vec<Value> = ROWS.iter().map(|of| compared(&samples, *of)).collect();
+    if reference.is_some() {
+        rows.push(compared(&samples, (REFERENCE, NFT, 0.5, "")));
+    }
+    Ok(rows)
 }
 
 fn compared(
@@ -121,6 +161,18 @@ fn stage(mode: &str, ipv6: bool) -> Stage {
     Stage::new("meshed")
         .linkerd("iptables-mode", mode)
         .linkerd("ipv6", ipv6)
+}
+
+/// One bare TLS GET of the same pod, and the transaction of ADD's own rules by a bare socket.
+fn bare_native(transaction: &Transaction) -> anyhow::Result<Duration> {
+    let stage = stage("native", false);
+    let mut get = Get::new(&stage.api)?;
+    let path = path_of(&fixtures::pod("meshed"));
+    let started = Instant::now();
+    get.get(&path)?;
+    let got = started.elapsed();
+    let carried_out = stage.netns.enter(|| transaction.carry_out())?;
+    Ok(got + carried_out)
 }
 
 /// One bare `iptables-nft-restore` of the same rules plus one bare TLS GET of the same pod; and one
@@ -154,9 +206,9 @@ fn path_of(pod: &Value) -> String {
 }
 
 /// 64 ADDs at once, against 64 times the CPU time of one.
-fn crowd() -> anyhow::Result<Vec<Value>> {
-    let stages: Vec<Stage> = (0..CROWD).map(|_| stage("nft", false)).collect();
-    let alone: Vec<Stage> = (0..CROWD).map(|_| stage("nft", false)).collect();
+fn crowd(mode: &str) -> anyhow::Result<Value> {
+    let stages: Vec<Stage> = (0..CROWD).map(|_| stage(mode, false)).collect();
+    let alone: Vec<Stage> = (0..CROWD).map(|_| stage(mode, false)).collect();
     let one =
         sample::cpu_of_children(|| alone.iter().try_for_each(|s| s.add().time().map(|_| ())))?;
     let started = Instant::now();
@@ -173,8 +225,8 @@ fn crowd() -> anyhow::Result<Vec<Value>> {
         })
     })?;
     let took = started.elapsed();
-    Ok(vec![row(
-        &format!("{CROWD} ADDs at once, CPU time"),
+    Ok(row(
+        &format!("{CROWD} ADDs at once, {mode}, CPU time"),
         &format!(
             "{:.0} ms ({:.0} ms elapsed)",
             sample::ms(all),
@@ -183,7 +235,7 @@ fn crowd() -> anyhow::Result<Vec<Value>> {
         &format!("{CROWD} ADDs in turn {:.0} ms", sample::ms(one)),
         all.as_secs_f64() / one.as_secs_f64(),
         "≤ 1.3",
-    )])
+    ))
 }
 
 /// Peak resident memory of one ADD, as `/usr/bin/time` has it from the kernel.
