@@ -21,8 +21,11 @@ fn a_rotated_token_reaches_the_kubeconfig_and_nothing_else() {
     node.start_behind(&["sh", "-c", "umask 000; exec \"$0\" \"$@\""]);
     node.wait_chained("10-calico.conflist");
     node.wait_chained("80-openshift-network.conflist");
+    // And the temporary file that it went through.
     node.wait("the original aside", |node| {
-        !node.conf("80-openshift-network.conf").exists()
+        let names = node.names();
+        let mut names = names.iter();
+        !names.any(|name| name == "80-openshift-network.conf" || name.ends_with("-tmp"))
     });
     let stamps = |node: &Node| -> Vec<_> {
         node.files()
