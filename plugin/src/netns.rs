@@ -23,6 +23,9 @@ pub(crate) const LOCK_WAIT: Duration = Duration::from_secs(5);
 
 const OWN: &str = "/proc/self/ns/net";
 
+/// Where the calling thread is, which need not be where the process is.
+const HOME: &str = "/proc/thread-self/ns/net";
+
 /// A network namespace that is not our own.
 #[derive(Debug)]
 pub(crate) struct Namespace {
@@ -124,7 +127,7 @@ impl Namespace {
         }
         let namespace = Self { file, path };
         // A mount or user namespace is on the same file system; only the kernel tells.
-        namespace.enter(|| ())?;
+        namespace.visit()?;
         Ok(namespace)
     }
 
@@ -161,6 +164,19 @@ impl Namespace {
         }
     }
 
+    /// In and out again, on the calling thread: to start one of its own takes longer than all the
+    /// rest of [`Namespace::open`].
+    fn visit(&self) -> Result<(), NetnsError> {
+        let cannot = |source| self.system("cannot be told from others", source);
+        let home = File::open(HOME).map_err(cannot)?;
+        setns(&self.file, CloneFlags::CLONE_NEWNET).map_err(|errno| self.refused(errno))?;
+        if let Err(errno) = setns(&home, CloneFlags::CLONE_NEWNET) {
+            // Whatever this thread did next, it would do to the pod.
+            panic!("the network namespace of the host cannot be entered again: {errno}");
+        }
+        Ok(())
+    }
+
     /// Runs `work` inside the namespace, on a thread of its own: what it spawns is inside too, and
     /// the process itself never leaves its namespace.
     ///
@@ -182,16 +198,7 @@ impl Namespace {
         });
         match joined {
             Ok(Ok(Ok(value))) => Ok(value),
-            Ok(Ok(Err(Errno::EINVAL))) => Err(NetnsError::NotANamespace {
-                path: self.path.clone(),
-                source: Some(Errno::EINVAL),
-            }),
-            Ok(Ok(Err(errno @ Errno::EPERM))) => {
-                let what = "cannot be entered: that takes CAP_SYS_ADMIN, and a seccomp filter that \
-                            allows setns";
-                Err(self.system(what, errno.into()))
-            }
-            Ok(Ok(Err(errno))) => Err(self.system("cannot be entered", errno.into())),
+            Ok(Ok(Err(errno))) => Err(self.refused(errno)),
             Ok(Err(panic)) => std::panic::resume_unwind(panic),
             Err(source) => Err(self.system("no thread could be started for it", source)),
         }
@@ -205,6 +212,21 @@ impl Namespace {
         let metadata = self.file.metadata();
         let told = metadata.map(|metadata| Identity::of(&metadata));
         told.map_err(|source| self.system("cannot be told from others", source))
+    }
+
+    fn refused(&self, errno: Errno) -> NetnsError {
+        match errno {
+            Errno::EINVAL => NetnsError::NotANamespace {
+                path: self.path.clone(),
+                source: Some(errno),
+            },
+            Errno::EPERM => {
+                let what = "cannot be entered: that takes CAP_SYS_ADMIN, and a seccomp filter that \
+                            allows setns";
+                self.system(what, errno.into())
+            }
+            _ => self.system("cannot be entered", errno.into()),
+        }
     }
 
     fn system(&self, what: &'static str, source: io::Error) -> NetnsError {

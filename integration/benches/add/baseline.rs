@@ -43,11 +43,12 @@ impl Get {
             None => self.connect()?,
         };
         let stream = self.stream.insert(stream);
-        write!(
-            stream.get_mut(),
+        // Formatted first: what is written piece by piece is a TLS record each.
+        let request = format!(
             "GET {path} HTTP/1.1\r\nHost: api\r\nAuthorization: Bearer {}\r\n\r\n",
             linkerd_cni_integration::api_server::TOKEN
-        )?;
+        );
+        stream.get_mut().write_all(request.as_bytes())?;
         stream.get_mut().flush()?;
         let mut length = 0;
         loop {

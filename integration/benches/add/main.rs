@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 use linkerd_cni_integration::fixtures;
 use linkerd_cni_integration::plugin::Call;
 use linkerd_cni_integration::process;
-use linkerd_cni_integration::stage::Stage;
+use linkerd_cni_integration::stage::{RECORDS, Stage};
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
 use proxy_init_rules::{Config, Family, RawConfig, RuleSet, render_uninstall};
 use serde_json::{Value, json};
 
@@ -33,11 +35,29 @@ fn main() -> anyhow::Result<()> {
     if std::env::args().any(|argument| argument == "--list") {
         return Ok(());
     }
+    records_in_memory()?;
     let rows = [cases()?, vec![crowd("native")?, crowd("nft")?, memory()?]].concat();
     print(&rows);
     if let Some(file) = std::env::var_os("LINKERD_CNI_BENCH_JSON") {
         fs::write(file, serde_json::to_string_pretty(&rows)?)?;
     }
+    Ok(())
+}
+
+/// Where the records are is a file system in memory on every node; on a machine like this it need
+/// not be one.
+fn records_in_memory() -> anyhow::Result<()> {
+    fs::create_dir_all(RECORDS)?;
+    unshare(CloneFlags::CLONE_NEWNS)?;
+    let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+    mount(None::<&str>, "/", None::<&str>, private, None::<&str>)?;
+    mount(
+        Some("tmpfs"),
+        RECORDS,
+        Some("tmpfs"),
+        MsFlags::empty(),
+        Some("mode=0700"),
+    )?;
     Ok(())
 }
 

@@ -61,7 +61,8 @@ fn answer(stream: &mut Stream, request: &Request, shared: &Shared) -> io::Result
         Some(Fault::Truncated) => {
             let (status, body) = good_answer(request, shared);
             let half = &body[..body.len() / 2];
-            write_head(stream, status, "application/json", body.len())?;
+            let head = head(status, "application/json", body.len());
+            stream.get_mut().write_all(head.as_bytes())?;
             stream.get_mut().write_all(half.as_bytes())?;
             stream.get_mut().flush()?;
             return Ok(false);
@@ -145,16 +146,16 @@ fn write_json(stream: &mut Stream, status: u16, body: &str) -> io::Result<()> {
 }
 
 fn write_whole(stream: &mut Stream, status: u16, kind: &str, body: &str) -> io::Result<()> {
-    write_head(stream, status, kind, body.len())?;
-    stream.get_mut().write_all(body.as_bytes())?;
+    // At once, as servers do: what is written piece by piece is a TLS record each.
+    let answer = head(status, kind, body.len()) + body;
+    stream.get_mut().write_all(answer.as_bytes())?;
     stream.get_mut().flush()
 }
 
-fn write_head(stream: &mut Stream, status: u16, kind: &str, length: usize) -> io::Result<()> {
-    write!(
-        stream.get_mut(),
-        "HTTP/1.1 {status} {}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n\r\n",
-        reason(status),
+fn head(status: u16, kind: &str, length: usize) -> String {
+    let reason = reason(status);
+    format!(
+        "HTTP/1.1 {status} {reason}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n\r\n"
     )
 }
 
@@ -165,7 +166,8 @@ fn write_slowly(
     pause: Duration,
 ) -> io::Result<()> {
     let (status, body) = good_answer(request, shared);
-    write_head(stream, status, "application/json", body.len())?;
+    let head = head(status, "application/json", body.len());
+    stream.get_mut().write_all(head.as_bytes())?;
     for byte in body.bytes().take_while(|_| !shared.stopped()) {
         stream.get_mut().write_all(&[byte])?;
         stream.get_mut().flush()?;

@@ -41,6 +41,14 @@ pub(crate) struct Native {
     seen: OnceCell<Snapshot>,
 }
 
+/// What nf_tables has of ours.
+pub(crate) struct Presence {
+    /// Whether there are tables of our own, and something in them.
+    pub(crate) has_rules: bool,
+    /// Families in which chains of ours stand in tables of iptables.
+    pub(crate) leftovers: Vec<Family>,
+}
+
 // === impl Native ===
 
 impl Native {
@@ -49,12 +57,7 @@ impl Native {
     /// # Errors
     /// The rules cannot be read.
     pub(crate) fn with_leftovers(&self) -> Result<Vec<Family>, Failure> {
-        let seen = self.seen()?;
-        let holds = |family: &Family| {
-            seen.leftovers()
-                .any(|chain| chain.place.kind.holds(*family))
-        };
-        Ok(Family::ALL.into_iter().filter(holds).collect())
+        Ok(leftovers(self.seen()?))
     }
 
     fn seen(&self) -> Result<&Snapshot, Failure> {
@@ -91,6 +94,26 @@ impl Backend for Native {
     fn remove(&self, family: Family) -> Result<bool, Failure> {
         remove_tables(&[family])
     }
+}
+
+/// What nf_tables has of ours in the namespace of the calling thread.
+///
+/// # Errors
+/// It cannot be read.
+pub(crate) fn presence() -> Result<Presence, Failure> {
+    let seen = Snapshot::names(&mut Netfilter::open()?)?;
+    Ok(Presence {
+        has_rules: seen.chains.iter().any(|chain| chain.place.is_ours()),
+        leftovers: leftovers(&seen),
+    })
+}
+
+fn leftovers(seen: &Snapshot) -> Vec<Family> {
+    let holds = |family: &Family| {
+        let mut chains = seen.leftovers();
+        chains.any(|chain| chain.place.kind.holds(*family))
+    };
+    Family::ALL.into_iter().filter(holds).collect()
 }
 
 /// Whether nf_tables answers, in the namespace of the calling thread. Nothing is changed by that.

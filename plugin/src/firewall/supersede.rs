@@ -3,7 +3,7 @@
 
 use proxy_init_rules::Family;
 
-use super::{Backend as _, BackendKind, Failure, iptables, native, native::Native};
+use super::{BackendKind, Failure, iptables, native, native::Presence};
 use crate::netns;
 
 /// Takes out what others than `used` hold; what to warn of. In a namespace that has nothing of the
@@ -13,9 +13,15 @@ pub(super) fn supersede(used: BackendKind) -> Vec<String> {
         BackendKind::Simulate => return Vec::new(),
         // Its transaction has taken out what nf_tables had of ours.
         BackendKind::Native => legacy(),
-        BackendKind::Nft => [native(), legacy()].concat(),
-        BackendKind::Legacy => [native(), nft()].concat(),
-        BackendKind::Plain => [native(), other_than_plain()].concat(),
+        BackendKind::Nft => [native(&presence()), legacy()].concat(),
+        BackendKind::Legacy => {
+            let there = presence();
+            [native(&there), nft(&there)].concat()
+        }
+        BackendKind::Plain => {
+            let there = presence();
+            [native(&there), other_than_plain(&there)].concat()
+        }
     };
     let warning = |failure: String| format!("rules of an earlier backend may be left: {failure}");
     failures.into_iter().map(warning).collect()
@@ -24,24 +30,23 @@ pub(super) fn supersede(used: BackendKind) -> Vec<String> {
 type Failures = Vec<String>;
 
 /// Without nf_tables there is nothing of ours in it.
-fn native() -> Failures {
-    let native = Native::default();
-    let is_ours = |family| native.read(family).is_ok_and(|table| table.has_ours());
-    if !Family::ALL.into_iter().any(is_ours) {
-        return Vec::new();
-    }
-    let failure = native::remove_tables(&Family::ALL).err();
+fn presence() -> Presence {
+    native::presence().unwrap_or(Presence {
+        has_rules: false,
+        leftovers: Vec::new(),
+    })
+}
+
+fn native(there: &Presence) -> Failures {
+    let removed = there.has_rules.then(|| native::remove_tables(&Family::ALL));
+    let failure = removed.and_then(Result::err);
     failure.into_iter().map(in_words).collect()
 }
 
-fn nft() -> Failures {
-    match Native::default().with_leftovers() {
-        Ok(families) if !families.is_empty() => {
-            let failure = native::remove_leftovers().err();
-            failure.into_iter().map(in_words).collect()
-        }
-        _ => Vec::new(),
-    }
+fn nft(there: &Presence) -> Failures {
+    let removed = (!there.leftovers.is_empty()).then(native::remove_leftovers);
+    let failure = removed.and_then(Result::err);
+    failure.into_iter().map(in_words).collect()
 }
 
 fn legacy() -> Failures {
@@ -75,13 +80,13 @@ pub(super) fn remove_legacy(family: Family) -> Result<bool, Failure> {
 
 /// The plain programs are one of the two; only if both kinds of tables have rules of ours is it
 /// asked which.
-fn other_than_plain() -> Failures {
-    let in_nft = Native::default().with_leftovers().unwrap_or_default();
-    let is_in_both = in_nft.iter().any(|family| netns::has_legacy_nat(*family));
+fn other_than_plain(there: &Presence) -> Failures {
+    let mut in_nft = there.leftovers.iter();
+    let is_in_both = in_nft.any(|family| netns::has_legacy_nat(*family));
     match is_in_both.then(iptables::is_plain_nft) {
         None => Vec::new(),
         Some(Ok(true)) => legacy(),
-        Some(Ok(false)) => nft(),
+        Some(Ok(false)) => nft(there),
         Some(Err(failure)) => vec![in_words(failure)],
     }
 }

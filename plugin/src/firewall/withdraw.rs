@@ -2,7 +2,7 @@
 
 use proxy_init_rules::Family;
 
-use super::{BackendKind, Failure, Native, native, supersede};
+use super::{BackendKind, Failure, native, supersede};
 use crate::{exec, netns};
 
 /// What a withdrawal came to.
@@ -19,15 +19,18 @@ pub(crate) struct Withdrawal {
 #[must_use]
 pub(crate) fn withdraw_any() -> Withdrawal {
     let mut withdrawal = Withdrawal::default();
-    let native = Native::default();
-    match native.with_leftovers() {
-        Ok(families) => {
+    match native::presence() {
+        Ok(there) => {
             withdrawal.note(
                 BackendKind::Native,
                 &Family::ALL,
                 native::remove_tables(&Family::ALL),
             );
-            withdrawal.note(BackendKind::Nft, &families, native::remove_leftovers());
+            withdrawal.note(
+                BackendKind::Nft,
+                &there.leftovers,
+                native::remove_leftovers(),
+            );
         }
         Err(failure) => withdrawal.failures.push(failure),
     }

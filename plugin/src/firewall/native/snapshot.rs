@@ -34,6 +34,8 @@ pub(super) struct Snapshot {
 /// How much is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Depth {
+    /// Tables and chains.
+    Names,
     /// Tables and chains, and the rules that jump to leftovers.
     Outline,
     /// All rules of tables that can matter too, and what is in their sets.
@@ -86,6 +88,11 @@ impl Snapshot {
     /// Everything that can matter.
     pub(super) fn whole(netfilter: &mut Netfilter) -> Result<Self, NativeError> {
         Self::take(netfilter, Depth::Whole)
+    }
+
+    /// As much as is needed to say whether there is anything of ours.
+    pub(super) fn names(netfilter: &mut Netfilter) -> Result<Self, NativeError> {
+        Self::take(netfilter, Depth::Names)
     }
 
     /// As much as is needed to take our rules out.

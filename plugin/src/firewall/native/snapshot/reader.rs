@@ -102,6 +102,7 @@ impl<'a> Reader<'a> {
     /// The tables whose rules can matter: ours, those with leftovers, those that do NAT.
     fn relevant(&self) -> Vec<Place> {
         let matters = |chain: &&LiveChain| match self.depth {
+            Depth::Names => false,
             Depth::Outline => chain.is_leftover(),
             Depth::Whole => chain.place.is_ours() || chain.nat.is_some() || chain.is_leftover(),
         };
