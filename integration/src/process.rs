@@ -21,8 +21,9 @@ use nix::unistd::Pid;
 const HELPER_DEADLINE: Duration = Duration::from_secs(30);
 
 /// How long output is waited for once the program itself has ended: a child it
-/// left behind may hold the pipe open for ever.
-pub(crate) const OUTPUT_GRACE: Duration = Duration::from_millis(500);
+/// left behind may hold the pipe open for ever. Long enough for a busy machine to
+/// get round to our reading thread.
+pub(crate) const OUTPUT_GRACE: Duration = Duration::from_secs(3);
 
 /// A program that ran, or was killed at its deadline.
 #[derive(Debug)]

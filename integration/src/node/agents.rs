@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use super::Node;
 use super::look::names;
+use crate::api_server::{ApiServer, TOKEN};
 use crate::fixtures;
 
 impl Node {
@@ -85,6 +86,20 @@ impl Node {
     /// If it cannot be written.
     pub fn trust(&self, ca: &str) {
         fs::write(self.service_account().join("ca.crt"), ca).expect("a CA");
+    }
+
+    /// Makes this the API server of the node's cluster, and gives the installer
+    /// a token for it.
+    ///
+    /// # Panics
+    ///
+    /// If the service account cannot be written.
+    pub fn use_server(&mut self, server: &ApiServer) {
+        self.trust(&server.ca());
+        self.rotate_token(TOKEN);
+        let address = server.address();
+        self.set("KUBERNETES_SERVICE_HOST", &address.ip().to_string());
+        self.set("KUBERNETES_SERVICE_PORT", &address.port().to_string());
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use linkerd_cni_integration::api_server::{ApiServer, Request, TOKEN};
+use linkerd_cni_integration::api_server::{ApiServer, Request};
 use linkerd_cni_integration::chart::{Chart, NAMESPACE};
 use linkerd_cni_integration::node::{NAME, Node};
 use linkerd_cni_integration::stage::Stage;
@@ -137,11 +137,7 @@ fn leave_a_chained_node(server: &ApiServer) {
                "labels": {"kubernetes.io/os": "windows"}}}),
     );
     let mut node = Node::new();
-    node.trust(&server.ca());
-    node.rotate_token(TOKEN);
-    let address = server.address();
-    node.set("KUBERNETES_SERVICE_HOST", &address.ip().to_string());
-    node.set("KUBERNETES_SERVICE_PORT", &address.port().to_string());
+    node.use_server(server);
     node.set("POD_NAMESPACE", NAMESPACE);
     node.drop_in("net.d/10-calico.conflist");
     node.start();

@@ -17,9 +17,17 @@ fn a_program_that_reports_success_without_having_done_anything_is_not_believed()
             for name in ALL {
                 fakes.script(&format!("{name}-restore"), lie);
             }
+            let output = stage.add().env("PATH", fakes.first_on_path()).succeed();
+            output.logs(&["native is used instead", "reported success"]);
+            stage.call("CHECK").succeed();
+            stage.del().succeed();
+            assert!(rules::effective(&stage.netns).is_empty());
+
+            let _occupied = stage.netns.occupy_native();
+            let before = rules::effective(&stage.netns);
             let output = stage.add().env("PATH", fakes.first_on_path()).fail(100);
             output.says(&["reported success", "iptables-nft-restore"]);
-            assert!(rules::effective(&stage.netns).is_empty());
+            assert_eq!(before, rules::effective(&stage.netns));
         }
     }
 }
@@ -31,12 +39,15 @@ fn programs_that_all_hang_cost_one_long_wait_and_then_short_ones() {
         for backend in backends::with_programs() {
             let path = fakes.first_on_path();
             scope.spawn(move || {
-                let output = stage(backend).add().env("PATH", path).fail(100);
+                let stage = stage(backend);
+                let _occupied = stage.netns.occupy_native();
+                let output = stage.add().env("PATH", path).fail(100);
                 let waits = waits(output.details());
                 assert_eq!(waits, ["8 s", "2 s", "2 s"], "{output:#?}");
             });
         }
         let stage = Stage::new("annotated");
+        stage.add().succeed();
         let output = stage.del().env("PATH", fakes.first_on_path()).succeed();
         let long = waits(&output.stderr)
             .iter()
@@ -119,10 +130,12 @@ enum Before {
 
 /// Both families in one backend, or nothing that was not there before.
 fn whole(stage: &Stage, output: &Output, before: Before, when: &str) {
-    let tables = [Tables::Nft, Tables::Legacy];
-    let there = tables.map(|tables| {
-        [Family::V4, Family::V6].map(|f| rules::save(&stage.netns, tables, f).contains("4143"))
-    });
+    let families = [Family::V4, Family::V6];
+    let in_tables =
+        |tables| families.map(|f| rules::save(&stage.netns, tables, f).contains("4143"));
+    // One transaction for both, in one table.
+    let native = [rules::native(&stage.netns).contains("4143"); 2];
+    let there = [in_tables(Tables::Nft), in_tables(Tables::Legacy), native];
     let halves = there.iter().any(|[v4, v6]| v4 != v6);
     let count = there.iter().filter(|[v4, v6]| *v4 && *v6).count();
     assert!(!halves, "{when}: {there:?} {output:#?}");

@@ -1,5 +1,6 @@
 //! More ports, more rules than usual.
 
+use std::collections::HashSet;
 use std::net::SocketAddr;
 
 use linkerd_cni_integration::backends::{self, Backend};
@@ -90,13 +91,10 @@ fn lands(network: &Network, ignored: &[u16]) {
 
 fn each_is_in_the_kernel(netns: &Netns, backend: Backend, ports: &[u16]) {
     for family in [Family::V4, Family::V6] {
-        let saved = rules::save(netns, backend.tables, family);
         for chain in ["PROXY_INIT_REDIRECT", "PROXY_INIT_OUTPUT"] {
-            let rules = saved
-                .lines()
-                .filter(|line| line.starts_with(&format!("-A {chain} ")));
-            let words = rules.flat_map(|line| line.split([' ', ',']));
-            let found: std::collections::HashSet<&str> = words.collect();
+            let rules = backend.rules(netns, family, chain);
+            let words = rules.split(|of: char| of.is_whitespace() || of == ',');
+            let found: HashSet<&str> = words.collect();
             for port in ports {
                 let port = port.to_string();
                 assert!(found.contains(port.as_str()), "{chain} {port}");

@@ -32,16 +32,7 @@ fn node_object() -> String {
 fn node(server: &ApiServer) -> Node {
     server.misbehave_at(&format!("/api/v1/nodes/{NAME}"), Fault::Json(node_object()));
     let mut node = Node::new();
-    node.trust(&server.ca());
-    node.rotate_token(TOKEN);
-    node.set(
-        "KUBERNETES_SERVICE_HOST",
-        &server.address().ip().to_string(),
-    );
-    node.set(
-        "KUBERNETES_SERVICE_PORT",
-        &server.address().port().to_string(),
-    );
+    node.use_server(server);
     node.drop_in("net.d/10-calico.conflist");
     node.drop_in("net.d/80-openshift-network.conf");
     node

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use linkerd_cni_integration::api_server::{ApiServer, TOKEN};
+use linkerd_cni_integration::api_server::ApiServer;
 use linkerd_cni_integration::node::{NAME, Node};
 use linkerd_cni_integration::rules;
 use linkerd_cni_integration::stage::Stage;
@@ -90,11 +90,7 @@ fn life(daemonset: bool, taint: bool) {
         }));
     }
     let mut node = Node::new();
-    node.trust(&server.ca());
-    node.rotate_token(TOKEN);
-    let address = server.address();
-    node.set("KUBERNETES_SERVICE_HOST", &address.ip().to_string());
-    node.set("KUBERNETES_SERVICE_PORT", &address.port().to_string());
+    node.use_server(&server);
     node.set("ADMIN_ADDRESS", "127.0.0.1:0");
     if taint {
         node.set("STARTUP_TAINT", "linkerd.io/cni-not-ready");

@@ -29,11 +29,7 @@ fn server(taints: &[Value]) -> ApiServer {
 
 fn node(server: &ApiServer) -> Node {
     let mut node = Node::new();
-    node.trust(&server.ca());
-    node.rotate_token(TOKEN);
-    let address = server.address();
-    node.set("KUBERNETES_SERVICE_HOST", &address.ip().to_string());
-    node.set("KUBERNETES_SERVICE_PORT", &address.port().to_string());
+    node.use_server(server);
     node.set("STARTUP_TAINT", KEY);
     node.set("RESYNC_INTERVAL", "50ms");
     node

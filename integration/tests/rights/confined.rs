@@ -33,8 +33,8 @@ const OF_EVERY_PROCESS: [&str; 16] = [
     "write",
 ];
 
-/// What is said when a call is refused; the others have another way, or the same
-/// words.
+/// What is said, by the error or the log, when a call is refused; the others have
+/// another way, or the same words.
 const WORDS: [(&str, &str); 11] = [
     ("clone3", "no thread could be started"),
     ("connect", "can this node reach the API server"),
@@ -181,7 +181,9 @@ fn refused(call: &str) {
         }
     }
     if let Some((_, words)) = WORDS.iter().find(|(of, _)| *of == call) {
-        output.says(&[words]);
+        let said = format!("{} {}", output.details(), output.stderr);
+        let said = said + output.msg();
+        assert!(said.contains(words), "{call}: {output:#?}");
     }
     stage.del().succeed();
 }
