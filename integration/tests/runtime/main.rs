@@ -12,10 +12,13 @@
 mod api_server;
 mod connections;
 mod cri;
+mod installed;
 mod killed;
+mod kubelet;
 mod life;
 mod machine;
 mod pod;
 mod pods;
+mod present;
 mod random;
 mod verbs;
