@@ -92,6 +92,7 @@ fn on_sigterm_the_node_stays_chained_as_long_as_the_daemonset_does() {
     manifest.delete(&machine);
     let (code, log) = second.end();
     assert_eq!(code, 0, "{log}");
+    assert!(log.contains("Our DaemonSet is being deleted"), "{log}");
     machine.wait_loaded("portmap");
     assert_eq!(
         fs::read(machine.node.conf(LIST)).unwrap(),
