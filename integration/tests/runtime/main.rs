@@ -1,6 +1,7 @@
 //! What must hold on a node with a real runtime: Debian's containerd and runc,
 //! driven through CRI as kubelet does, with the real bridge, host-local and
-//! portmap plugins, chained by the real installer.
+//! portmap plugins, chained by the real installer: its process, or the container
+//! from our image.
 //!
 //! Each test has a node of its own, made of namespaces (`runtime` of the harness).
 
