@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use k8s_cri::v1::PodSandboxConfig;
+use k8s_cri::v1::{ContainerState, PodSandboxConfig};
 use linkerd_cni_integration::chart::Chart;
 use linkerd_cni_integration::node::DEADLINE;
 use serde_json::{Value, json};
@@ -118,12 +118,22 @@ impl<'a> DaemonPod<'a> {
         if !hook.is_null() {
             // The container ends under it, which kubelet takes as it comes.
             let _ = cri.exec(&self.id, &words(hook), self.grace);
+            self.wait_ended();
         }
         cri.stop_container(&self.id, self.grace).unwrap();
         let code = cri.container(&self.id).exit_code;
         cri.stop(&self.sandbox).unwrap();
         cri.remove(&self.sandbox).unwrap();
         (code, self.log())
+    }
+
+    /// A preStop that ends the container leaves nothing to do for SIGTERM.
+    fn wait_ended(&self) {
+        let until = Instant::now() + DEADLINE;
+        while self.machine.cri.container(&self.id).state() != ContainerState::ContainerExited {
+            assert!(Instant::now() < until, "it runs on: {}", self.log());
+            thread::sleep(Duration::from_millis(5));
+        }
     }
 }
 
