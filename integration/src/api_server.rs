@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -124,7 +124,18 @@ impl ApiServer {
     ///
     /// If it cannot listen there.
     pub fn listen_here_too(&self) {
-        let listener = TcpListener::bind(self.address).expect("the port is free there");
+        self.listen_on(self.address.ip());
+    }
+
+    /// Listens on another address of the calling thread's network as well, at the
+    /// same port.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot listen there.
+    pub fn listen_on(&self, ip: IpAddr) {
+        let address = SocketAddr::new(ip, self.address.port());
+        let listener = TcpListener::bind(address).expect("the port is free there");
         listener
             .set_nonblocking(true)
             .expect("a listener can be nonblocking");

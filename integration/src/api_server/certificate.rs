@@ -26,7 +26,13 @@ impl Authority {
         let issuer = Issuer::new(params, key);
 
         let key = KeyPair::generate().expect("a key can be made");
-        let names = ["127.0.0.1", "localhost", "kubernetes.default.svc"];
+        // The last one is that of a node with a runtime.
+        let names = [
+            "127.0.0.1",
+            "localhost",
+            "kubernetes.default.svc",
+            "192.0.2.7",
+        ];
         let leaf = CertificateParams::new(names.map(str::to_owned))
             .expect("the names are valid")
             .signed_by(&key, &issuer)

@@ -49,7 +49,7 @@ impl Containerd {
         };
         containerd.wait()?;
         if first {
-            containerd.import()?;
+            containerd.import(&image::archive(directory)?)?;
         }
         Ok(containerd)
     }
@@ -76,6 +76,20 @@ impl Containerd {
         self.wait()
     }
 
+    /// Takes the images of an OCI archive.
+    ///
+    /// # Errors
+    ///
+    /// It does not; with what it says.
+    pub fn import(&self, archive: &Path) -> Result<()> {
+        let (socket, archive) = (self.socket(), archive.to_string_lossy());
+        let socket = socket.to_string_lossy();
+        let to = ["--address", &socket, "--namespace", "k8s.io"];
+        let import = ["images", "import", "--snapshotter", "native", &archive];
+        process::run("ctr", &[&to[..], &import].concat())?;
+        Ok(())
+    }
+
     fn wait(&mut self) -> Result<()> {
         let until = Instant::now() + DEADLINE;
         // The file of one that was killed is still there, but nobody answers.
@@ -88,16 +102,6 @@ impl Containerd {
             }
             thread::sleep(Duration::from_millis(5));
         }
-        Ok(())
-    }
-
-    fn import(&self) -> Result<()> {
-        let archive = image::archive(&self.directory)?;
-        let (socket, archive) = (self.socket(), archive.to_string_lossy());
-        let socket = socket.to_string_lossy();
-        let to = ["--address", &socket, "--namespace", "k8s.io"];
-        let import = ["images", "import", "--snapshotter", "native", &archive];
-        process::run("ctr", &[&to[..], &import].concat())?;
         Ok(())
     }
 }

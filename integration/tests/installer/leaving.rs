@@ -134,6 +134,20 @@ fn a_daemonset_that_is_gone_means_that_everything_goes() {
     is_gone(&node);
 }
 
+/// An image of nothing but its executables has no certificate authorities.
+#[test]
+fn it_is_asked_where_the_image_has_no_authorities_of_its_own() {
+    for skip in ["false", "true"] {
+        let server = ApiServer::start();
+        let mut node = node(&server);
+        node.set("SSL_CERT_FILE", "/dev/null");
+        node.set("SSL_CERT_DIR", "/dev/null");
+        node.set("SKIP_TLS_VERIFY", skip);
+        assert!(leave(&mut node, Signal::SIGTERM) < BOUND);
+        is_gone(&node);
+    }
+}
+
 #[test]
 fn a_daemonset_that_is_not_meant_for_this_node_means_that_everything_goes() {
     let server = ApiServer::start();

@@ -273,6 +273,15 @@ fn a_server_is_not_verified_only_where_the_kubeconfig_says_so() {
     fails_closed(&stage, 11, &["certificate"]);
 }
 
+/// Small systems for nodes bring no certificate authorities.
+#[test]
+fn a_server_that_is_not_verified_is_asked_where_the_node_has_no_authorities() {
+    let stage = Stage::new("meshed");
+    write(&stage, |contents| contents.ca = None);
+    let call = stage.add().env("SSL_CERT_FILE", "/dev/null");
+    call.env("SSL_CERT_DIR", "/dev/null").succeed();
+}
+
 #[test]
 fn proxies_in_the_environment_are_ignored() {
     let stage = Stage::new("meshed");

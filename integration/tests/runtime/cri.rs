@@ -16,6 +16,10 @@ use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 use tonic::transport::{Channel, Endpoint};
 
+pub(crate) use self::containers::Executed;
+
+mod containers;
+
 /// A connection to a runtime.
 pub(crate) struct Cri {
     runtime: Runtime,
@@ -40,12 +44,17 @@ impl Cri {
             client: RuntimeServiceClient::new(channel.clone()),
             images: ImageServiceClient::new(channel),
         };
+        cri.wait_image(PAUSE);
+        cri
+    }
+
+    /// Waits until the runtime knows an image.
+    pub(crate) fn wait_image(&self, image: &str) {
         let until = Instant::now() + DEADLINE;
-        while !cri.has_image() {
-            assert!(Instant::now() < until, "{PAUSE} is not known");
+        while !self.has_image(image) {
+            assert!(Instant::now() < until, "{image} is not known");
             std::thread::sleep(Duration::from_millis(5));
         }
-        cri
     }
 
     /// Starts a sandbox; returns its id.
@@ -119,10 +128,10 @@ impl Cri {
         types.map(str::to_owned).collect()
     }
 
-    fn has_image(&self) -> bool {
+    fn has_image(&self, image: &str) -> bool {
         let request = ImageStatusRequest {
             image: Some(ImageSpec {
-                image: PAUSE.to_owned(),
+                image: image.to_owned(),
                 ..ImageSpec::default()
             }),
             verbose: false,

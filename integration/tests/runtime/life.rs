@@ -18,7 +18,7 @@ use crate::verbs::{check, check_all};
 type Files = BTreeMap<PathBuf, State>;
 
 /// Every file of the node's two directories.
-fn directories(machine: &Machine) -> Files {
+pub(crate) fn directories(machine: &Machine) -> Files {
     let directories = [machine.node.net_dir(), machine.node.bin_dir()];
     let entries = directories
         .into_iter()
@@ -30,7 +30,7 @@ fn directories(machine: &Machine) -> Files {
 }
 
 /// A meshed pod of this name, that runs and is redirected.
-fn meshed(machine: &Machine, name: &str) -> Serving {
+pub(crate) fn meshed(machine: &Machine, name: &str) -> Serving {
     let mut object = fixtures::pod("meshed");
     object["metadata"]["name"] = name.into();
     let pod = Pod::of(machine, object);
