@@ -2,7 +2,12 @@
 
 use std::{io, os::unix::net::UnixStream, path::Path, time::Duration};
 
-use kube::Client;
+use hyper_util::{
+    client::legacy::{Client as Http, connect::HttpConnector},
+    rt::TokioExecutor,
+};
+use kube::{Client, Config, client::ConfigExt as _};
+use tower::{BoxError, ServiceBuilder};
 
 use super::answer::{Answer, Trouble};
 use crate::kubernetes::{
@@ -43,7 +48,7 @@ impl Connection {
                 server,
                 token,
             } = kubeconfig::access(kubeconfig).await?;
-            let client = Client::try_from(config).map_err(|e| client_error(&e))?;
+            let client = client(config).map_err(|e| client_error(&e))?;
             Ok::<_, ApiError>((client, server.trim_end_matches('/').to_owned(), token))
         })?;
         Ok(Self {
@@ -66,6 +71,22 @@ impl Connection {
             }
         })
     }
+}
+
+/// What `kube` makes of a configuration, without deadlines and lines of log, which are ours, and
+/// with `TCP_NODELAY`: else the first request waits until the server has acknowledged the last part
+/// of the handshake, a whole round trip.
+fn client(config: Config) -> kube::Result<Client> {
+    let mut connector = HttpConnector::new();
+    connector.enforce_http(false);
+    connector.set_nodelay(true);
+    let connector = config.rustls_https_connector_with_connector(connector)?;
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer()?)
+        .map_err(BoxError::from)
+        .service(Http::builder(TokioExecutor::new()).build(connector));
+    Ok(Client::new(service, config.default_namespace))
 }
 
 /// Whether there are as many file descriptors left as the runtime takes at once. Asked for first,
