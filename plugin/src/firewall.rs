@@ -169,7 +169,11 @@ impl Failure {
     /// Whether the kernel refused us for want of rights.
     #[must_use]
     fn is_forbidden(&self) -> bool {
-        matches!(self, Self::Refused { stderr, .. } if stderr.contains("you must be root"))
+        match self {
+            Self::Refused { stderr, .. } => stderr.contains("you must be root"),
+            Self::Native(error) => error.is_forbidden(),
+            _ => false,
+        }
     }
 
     /// How long to wait for the programs that come after this failure.

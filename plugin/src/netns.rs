@@ -170,11 +170,10 @@ impl Namespace {
         let cannot = |source| self.system("cannot be told from others", source);
         let home = File::open(HOME).map_err(cannot)?;
         setns(&self.file, CloneFlags::CLONE_NEWNET).map_err(|errno| self.refused(errno))?;
-        if let Err(errno) = setns(&home, CloneFlags::CLONE_NEWNET) {
-            // Whatever this thread did next, it would do to the pod.
-            panic!("the network namespace of the host cannot be entered again: {errno}");
-        }
-        Ok(())
+        // Should it fail, which nothing but a filter of system calls can make it, this is the end of
+        // the run; and whatever changes a namespace enters it on a thread of its own.
+        setns(&home, CloneFlags::CLONE_NEWNET)
+            .map_err(|errno| self.system("was looked into and cannot be left", errno.into()))
     }
 
     /// Runs `work` inside the namespace, on a thread of its own: what it spawns is inside too, and

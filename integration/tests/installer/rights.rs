@@ -54,7 +54,7 @@ fn every_kind_of_pod_needs_itself_its_namespace_and_the_one_service() {
         }
         stage.api.allow_only(&allowed);
         let output = stage.add().succeed();
-        assert!(!output.stderr.contains("403"), "{fixture}: {output:#?}");
+        assert!(!output.stderr.contains(": 403"), "{fixture}: {output:#?}");
         assert_eq!(
             !rules::effective(&stage.netns).is_empty(),
             redirected,

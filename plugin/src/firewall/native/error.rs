@@ -72,6 +72,20 @@ impl NativeError {
         }
     }
 
+    /// Whether the kernel refused us for want of rights.
+    #[must_use]
+    pub(crate) fn is_forbidden(&self) -> bool {
+        let forbidden = [Errno::EPERM, Errno::EACCES];
+        match self {
+            Self::Refused { errno, .. } => forbidden.contains(errno),
+            Self::Socket(error) | Self::Exchange(error) => {
+                let errno = error.raw_os_error().map(Errno::from_raw);
+                errno.is_some_and(|errno| forbidden.contains(&errno))
+            }
+            Self::Silent | Self::Unstable | Self::Unreadable => false,
+        }
+    }
+
     /// Whether what was to be made is there already.
     #[must_use]
     pub(super) fn is_there_already(&self) -> bool {
