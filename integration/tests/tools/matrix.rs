@@ -42,19 +42,24 @@ struct Rule {
     words: Vec<String>,
 }
 
+/// A pod that gets every kind of rule.
+pub(crate) fn every_kind_of_rule(mode: &str) -> Stage {
+    Stage::new("meshed")
+        .linkerd("iptables-mode", mode)
+        .linkerd("proxy-gid", 2103)
+        .linkerd("ports-to-redirect", json!((8000..8020).collect::<Vec<_>>()))
+        .linkerd(
+            "subnets-to-ignore",
+            json!(["192.168.77.0/24", "10.9.0.0/16", "fd77::/64", "fd78::/64"]),
+        )
+        .top("cniVersion", "1.0.0")
+}
+
 // === impl Matrix ===
 
 impl Matrix {
     fn new(mode: &str, tables: Tables, family: Family) -> Self {
-        let stage = Stage::new("meshed")
-            .linkerd("iptables-mode", mode)
-            .linkerd("proxy-gid", 2103)
-            .linkerd("ports-to-redirect", json!((8000..8020).collect::<Vec<_>>()))
-            .linkerd(
-                "subnets-to-ignore",
-                json!(["192.168.77.0/24", "10.9.0.0/16", "fd77::/64", "fd78::/64"]),
-            )
-            .top("cniVersion", "1.0.0");
+        let stage = every_kind_of_rule(mode);
         stage.add().succeed();
         let saved = rules::save(&stage.netns, tables, family);
         let program = match (tables, family) {

@@ -1,9 +1,9 @@
 //! As `matrix.rs`, for `native`: what `nft` did to any rule is named, and nothing
 //! else is.
 
+use crate::matrix::every_kind_of_rule;
 use linkerd_cni_integration::rules;
 use linkerd_cni_integration::stage::Stage;
-use serde_json::json;
 
 #[test]
 fn each_change_is_named_alone_with_native() {
@@ -43,16 +43,7 @@ struct Rule {
 
 impl Matrix {
     fn new(ipv6: bool) -> Self {
-        let stage = Stage::new("meshed")
-            .linkerd("iptables-mode", "native")
-            .linkerd("ipv6", ipv6)
-            .linkerd("proxy-gid", 2103)
-            .linkerd("ports-to-redirect", json!((8000..8020).collect::<Vec<_>>()))
-            .linkerd(
-                "subnets-to-ignore",
-                json!(["192.168.77.0/24", "10.9.0.0/16", "fd77::/64", "fd78::/64"]),
-            )
-            .top("cniVersion", "1.0.0");
+        let stage = every_kind_of_rule("native").linkerd("ipv6", ipv6);
         stage.add().succeed();
         let saved = rules::native(&stage.netns);
         let kind = if ipv6 { "inet" } else { "ip" };
