@@ -1,11 +1,14 @@
 //! ADD: decides whether the pod is meshed, programs its namespace, passes the result on.
 
+use std::net::IpAddr;
+
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 use crate::{
     clock::{Clock, Phase},
     cni::{Attachment, Error, NetworkConfig, PreviousResult},
     decision::{self, Meshed, Pass},
+    families,
     firewall::{Applied, Order, apply},
     kubernetes::Cluster,
     netns::Namespace,
@@ -13,6 +16,12 @@ use crate::{
     report,
     resolve::{Resolution, resolve},
 };
+
+/// What was decided, and what the installer is told to warn of.
+struct Decided {
+    decision: Decision,
+    warnings: Vec<String>,
+}
 
 /// Runs ADD; the JSON document for standard output.
 ///
@@ -27,11 +36,11 @@ pub(crate) fn add(
     clock: &mut Clock,
 ) -> Result<String, Error> {
     let previous = config.previous_result()?;
-    let decision = decide(config, attachment, previous.as_ref(), cluster, clock)?;
+    let decided = decide(config, attachment, previous.as_ref(), cluster, clock)?;
     conclude(
         config,
         attachment,
-        decision,
+        decided,
         cluster.requests(),
         clock,
         records,
@@ -45,36 +54,38 @@ fn decide(
     previous: Option<&PreviousResult>,
     cluster: &mut dyn Cluster,
     clock: &mut Clock,
-) -> Result<Decision, Error> {
+) -> Result<Decided, Error> {
     if let Some(why) = exempt(config, attachment) {
-        return Ok(Decision::Pass { why });
+        return Ok(Decided::pass(why));
     }
     config.kubernetes()?;
     let base = config.linkerd()?;
     let namespace = Namespace::open(attachment.netns()?)?;
     let Some(pod) = &attachment.pod else {
-        let why = Pass::NotKubernetes;
-        return Ok(Decision::Pass { why });
+        return Ok(Decided::pass(Pass::NotKubernetes));
     };
     pod.validate()?;
     let resolution = clock.time(Phase::Api, || resolve(pod, &base, cluster))?;
     let meshed = match resolution {
-        Resolution::Pass(why) => return Ok(Decision::Pass { why }),
+        Resolution::Pass(why) => return Ok(Decided::pass(why)),
         Resolution::Meshed(meshed) => meshed,
     };
     for warning in &meshed.warnings {
         tracing::warn!(%pod, "{warning}");
     }
-    let has_ipv6 = previous.is_some_and(PreviousResult::has_ipv6);
+    let given = previous.map_or(Vec::new(), PreviousResult::addresses);
+    let clear = families::admit(pod, &meshed.config, &given, &namespace)?;
+    let has_ipv6 = given.iter().any(IpAddr::is_ipv6);
     let applied = clock.time(Phase::Rules, || program(&namespace, &meshed, has_ipv6))?;
-    for warning in &applied.warnings {
+    for warning in clear.iter().chain(&applied.warnings) {
         tracing::warn!(%pod, "{warning}");
     }
-    Ok(Decision::redirect(
-        applied.backend,
-        &meshed.config,
-        &applied.rule_sets,
-    ))
+    let Meshed { config, warnings } = *meshed;
+    let decision = Decision::redirect(applied.backend, &config, &applied.rule_sets);
+    Ok(Decided {
+        decision: decision.noting(&warnings),
+        warnings: warnings.into_iter().chain(clear).collect(),
+    })
 }
 
 /// Whether the pod is passed on unseen. An invalid configuration does not count: the pod that
@@ -97,11 +108,12 @@ fn program(namespace: &Namespace, meshed: &Meshed, has_ipv6: bool) -> Result<App
 fn conclude(
     config: &NetworkConfig,
     attachment: &Attachment,
-    decision: Decision,
+    decided: Decided,
     requests: u32,
     clock: &Clock,
     records: &Records,
 ) {
+    let Decided { decision, warnings } = decided;
     let phases = clock.phases();
     log(attachment, &decision, requests, phases);
     let now = OffsetDateTime::now_utc()
@@ -111,7 +123,7 @@ fn conclude(
     if let Err(error) = records.write(&record) {
         tracing::warn!(%error, directory = DIRECTORY, "The record of this attachment could not be written");
     }
-    report::decision(attachment, &record.decision, requests, phases);
+    report::decision(attachment, &record.decision, warnings, requests, phases);
 }
 
 fn log(attachment: &Attachment, decision: &Decision, requests: u32, phases: Phases) {
@@ -137,5 +149,16 @@ fn log(attachment: &Attachment, decision: &Decision, requests: u32, phases: Phas
             requests, api_ms = api, rules_ms, total_ms = total,
             "Redirected",
         ),
+    }
+}
+
+// === impl Decided ===
+
+impl Decided {
+    fn pass(why: Pass) -> Self {
+        Self {
+            decision: Decision::Pass { why },
+            warnings: Vec::new(),
+        }
     }
 }

@@ -5,7 +5,8 @@ use proxy_init_rules::{Family, RuleSet};
 use crate::{
     add::exempt,
     cni::{Attachment, Code, Error, NetworkConfig, PodRef, PreviousResult},
-    comparison::{self, Finding},
+    comparison::{self, Finding, redirected},
+    families,
     firewall::{BackendKind, Failure, Live, live},
     kubernetes::Cluster,
     netns::Namespace,
@@ -36,7 +37,12 @@ pub(crate) fn check(
         Some(Decision::Redirect { backend, rules, .. }) => {
             let expected: Vec<RuleSet> = rules.iter().map(|of| of.rule_set()).collect();
             let namespace = Namespace::open(attachment.netns()?)?;
-            let found = namespace.enter(|| comparison::with_record(backend, &expected))?;
+            let families: Vec<Family> = expected.iter().map(RuleSet::family).collect();
+            let look = || {
+                warn(attachment, families::in_the_clear(&families));
+                comparison::with_record(backend, &expected)
+            };
+            let found = namespace.enter(look)?;
             verdict(attachment, &found.map_err(|failure| unreadable(&failure))?)
         }
         None => without_record(config, attachment, cluster),
@@ -69,7 +75,12 @@ fn without_record(
     if meshed.config.simulate {
         return Ok(());
     }
-    let tables = namespace.enter(all_tables)?;
+    let look = || {
+        let tables = all_tables()?;
+        warn(attachment, families::in_the_clear(&redirected(&tables)));
+        Ok(tables)
+    };
+    let tables: Result<Vec<Live>, Failure> = namespace.enter(look)?;
     let tables = tables.map_err(|failure| unreadable(&failure))?;
     let has_ipv6 = config
         .previous_result()?
@@ -95,6 +106,12 @@ pub(crate) fn without_rules(pod: &PodRef) -> String {
 /// They cannot be read.
 pub(crate) fn all_tables() -> Result<Vec<Live>, Failure> {
     Family::ALL.into_iter().map(live).collect()
+}
+
+fn warn(attachment: &Attachment, what: Option<String>) {
+    if let (Some(pod), Some(what)) = (&attachment.pod, what) {
+        tracing::warn!(%pod, "{what}");
+    }
 }
 
 fn verdict(attachment: &Attachment, found: &[Finding]) -> Result<(), Error> {

@@ -105,6 +105,17 @@ pub(crate) fn backend_of(tables: &[Live]) -> Option<BackendKind> {
         .next()
 }
 
+/// The families that have rules of ours, whoever set them.
+#[must_use]
+pub(crate) fn redirected(tables: &[Live]) -> Vec<Family> {
+    let has_ours = |live: &&Live| live.tables.iter().any(|(_, table)| table.has_ours());
+    tables
+        .iter()
+        .filter(has_ours)
+        .map(|live| live.family)
+        .collect()
+}
+
 // === impl Finding ===
 
 impl Finding {

@@ -9,8 +9,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     cni::{KubernetesConfig, PodRef},
-    kubernetes::{Namespace, Pod, SecurityContext},
+    kubernetes::{Container, Namespace, Pod},
 };
+
+mod identity;
+mod listening;
+mod sandbox;
 
 /// The proxy's container, sidecar or native.
 const PROXY: &str = "linkerd-proxy";
@@ -48,6 +52,26 @@ pub(crate) struct Meshed {
     pub warnings: Vec<String>,
 }
 
+/// Why a meshed pod must not start.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    /// An annotation does not parse.
+    #[error(transparent)]
+    Annotation(#[from] AnnotationError),
+    /// Nothing would let the proxy's own connections pass, and nothing else.
+    #[error(
+        "its proxy cannot be told from container {container:?}: there is no rule for the proxy's \
+         user, and both may run with group {gid}; give the proxy a user of its own \
+         (config.linkerd.io/proxy-uid)"
+    )]
+    Indistinct {
+        /// The other container.
+        container: String,
+        /// The group of both.
+        gid: Id,
+    },
+}
+
 /// What the ports of the API server are.
 pub(crate) type ApiServerPorts = Result<Vec<PortRange>, String>;
 
@@ -83,32 +107,28 @@ fn is_installer(pod: &PodRef, kubernetes: &KubernetesConfig) -> bool {
 /// # Errors
 /// Never for a pod with a proxy that has no init container of ours.
 pub(crate) fn is_meshed(pod: &Pod) -> Result<(), Pass> {
-    let named = |name: &str, init: bool| {
-        let containers = if init {
-            &pod.spec.init_containers
-        } else {
-            &pod.spec.containers
-        };
-        containers.iter().any(|container| container.name == name)
-    };
-    if named(INIT, true) {
+    let init = &pod.spec.init_containers;
+    if init.iter().any(|container| container.name == INIT) {
         return Err(Pass::InitContainer);
     }
-    if named(PROXY, false) || named(PROXY, true) {
+    if proxy(pod).is_some() {
         return Ok(());
     }
     Err(Pass::NoProxy)
 }
 
-/// Whether the namespace has to be asked for: only if the pod leaves an annotation open.
+/// Whether the namespace has to be asked for: only if the pod leaves an annotation open that
+/// matters. Where the proxy's container says on which port it listens, no annotation does.
 #[must_use]
 pub(crate) fn needs_namespace(pod: &Pod) -> bool {
-    let annotations = &pod.metadata.annotations;
-    !Annotated {
-        object: "",
-        annotations,
-    }
-    .is_complete()
+    let mut matter = annotation::ALL.into_iter().chain(listening::untold(pod));
+    matter.any(|annotation| !pod.metadata.annotations.contains_key(annotation))
+}
+
+/// The proxy's container, if there is one.
+fn proxy(pod: &Pod) -> Option<&Container> {
+    let all = pod.spec.containers.iter().chain(&pod.spec.init_containers);
+    all.into_iter().find(|container| container.name == PROXY)
 }
 
 /// Whether the pod talks to the API server as part of its work for the mesh.
@@ -121,14 +141,14 @@ pub(crate) fn is_control_plane(pod: &Pod) -> bool {
 /// `api_server` where the pod is not of the control plane.
 ///
 /// # Errors
-/// An annotation that does not parse.
+/// An annotation does not parse, or nothing tells the proxy's connections from others.
 pub(crate) fn meshed(
     name: &PodRef,
     pod: &Pod,
     namespace: Option<&Namespace>,
     api_server: Option<ApiServerPorts>,
     base: &Config,
-) -> Result<Meshed, AnnotationError> {
+) -> Result<Meshed, Refusal> {
     let pod_name = format!("pod {name}");
     let namespace_name = format!("namespace {}", name.namespace);
     let mut objects = vec![Annotated {
@@ -142,70 +162,11 @@ pub(crate) fn meshed(
     let mut config = Overrides::read(&objects)?.apply(base.clone());
     let misspelt = objects.iter().flat_map(|object| suggestions(*object));
     let mut warnings: Vec<String> = misspelt.map(|found| found.to_string()).collect();
-    warnings.extend(identify(pod, &objects, &mut config));
+    warnings.extend(listening::listen(pod, &objects, &mut config)?);
+    warnings.extend(identity::identify(pod, &objects, &mut config)?);
+    warnings.extend(sandbox::warning(pod));
     warnings.extend(api_server.and_then(|ports| skip_api_server(ports, &mut config)));
     Ok(Meshed { config, warnings })
-}
-
-/// Who the proxy runs as: where its security context says so, that is the truth.
-fn identify(pod: &Pod, objects: &[Annotated<'_>], config: &mut Config) -> Vec<String> {
-    let mut warnings = Vec::new();
-    let user = of_proxy(pod, |context| context.run_as_user);
-    let group = of_proxy(pod, |context| context.run_as_group);
-    for (real, said, key, field) in [
-        (
-            user,
-            &mut config.proxy_uid,
-            annotation::PROXY_UID,
-            "runAsUser",
-        ),
-        (
-            group,
-            &mut config.proxy_gid,
-            annotation::PROXY_GID,
-            "runAsGroup",
-        ),
-    ] {
-        let Some(real) = real else { continue };
-        let Ok(id) = Id::from_number(real) else {
-            warnings.push(format!(
-                "{field} {real} of the proxy is no id; {said:?} is used"
-            ));
-            continue;
-        };
-        if *said != id && (said.is_some() || objects.iter().any(|of| of.get(key).is_some())) {
-            let said = said.map_or("none".to_owned(), |id| id.to_string());
-            warnings.push(format!(
-                "the proxy runs with {field} {real}, not with the configured {said}; {real} is used"
-            ));
-        }
-        if id.is_none() {
-            warnings.push(format!(
-                "the proxy runs with {field} {real}, for which there can be no rule"
-            ));
-        }
-        *said = id;
-    }
-    warnings.extend(config.proxy_uid.and_then(|uid| shared_uid(pod, uid)));
-    warnings
-}
-
-fn of_proxy(pod: &Pod, field: impl Fn(&SecurityContext) -> Option<i64>) -> Option<i64> {
-    let all = pod.spec.containers.iter().chain(&pod.spec.init_containers);
-    let proxy = all.into_iter().find(|container| container.name == PROXY)?;
-    field(&proxy.security_context).or_else(|| field(&pod.spec.security_context))
-}
-
-fn shared_uid(pod: &Pod, uid: Id) -> Option<String> {
-    let of_pod = pod.spec.security_context.run_as_user;
-    let runs_as = |context: &SecurityContext| context.run_as_user.or(of_pod);
-    let shares = pod.spec.containers.iter().find(|container| {
-        container.name != PROXY && runs_as(&container.security_context) == Some(uid.get().into())
-    })?;
-    Some(format!(
-        "container {:?} runs as uid {uid}, which is the proxy's; its traffic bypasses the proxy",
-        shares.name
-    ))
 }
 
 /// The control plane must reach the API server before its own proxies can.

@@ -13,7 +13,7 @@ mod token;
 pub(crate) use client::ApiServer;
 pub(crate) use error::ApiError;
 pub(crate) use kubeconfig::{KubeconfigError, inspect};
-pub(crate) use objects::{Namespace, Pod, SecurityContext};
+pub(crate) use objects::{Container, EnvVar, Namespace, Pod, PodSpec};
 
 /// What ADD and CHECK need to know of the cluster.
 pub(crate) trait Cluster {

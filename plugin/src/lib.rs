@@ -15,6 +15,7 @@ mod decision;
 mod del;
 mod error;
 mod exec;
+mod families;
 mod firewall;
 mod gc;
 mod interfaces;

@@ -68,6 +68,9 @@ pub(crate) enum Decision {
         config: serde_json::Value,
         /// The rules of each family that was programmed.
         rules: Vec<RecordedRules>,
+        /// What there is to know of the pod: ADD warned of it. Earlier versions kept none.
+        #[serde(default)]
+        notes: Vec<String>,
     },
     /// It was passed on.
     Pass {
@@ -280,7 +283,26 @@ impl Decision {
             backend,
             config: serde_json::to_value(config).unwrap_or_default(),
             rules: rules.collect(),
+            notes: Vec::new(),
         }
+    }
+
+    /// What there is to know of the pod.
+    #[must_use]
+    pub(crate) fn notes(&self) -> &[String] {
+        match self {
+            Self::Redirect { notes, .. } => notes,
+            Self::Pass { .. } => &[],
+        }
+    }
+
+    /// The same, with what there is to know of the pod.
+    #[must_use]
+    pub(crate) fn noting(mut self, warnings: &[String]) -> Self {
+        if let Self::Redirect { notes, .. } = &mut self {
+            notes.extend_from_slice(warnings);
+        }
+        self
     }
 }
 

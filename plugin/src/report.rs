@@ -20,6 +20,7 @@ const ADD: &str = "ADD";
 pub(crate) fn decision(
     attachment: &Attachment,
     decision: &Decision,
+    warnings: Vec<String>,
     requests: u32,
     phases: Phases,
 ) {
@@ -33,6 +34,7 @@ pub(crate) fn decision(
     send(Report {
         outcome,
         requests,
+        warnings,
         ..about(ADD, Some(attachment), phases)
     });
 }

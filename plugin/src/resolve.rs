@@ -4,7 +4,7 @@ use proxy_init_rules::Config;
 
 use crate::{
     cni::{Code, Error, PodRef},
-    decision::{self, Meshed, Pass},
+    decision::{self, Meshed, Pass, Refusal},
     kubernetes::Cluster,
 };
 
@@ -18,10 +18,11 @@ pub(crate) enum Resolution {
 }
 
 /// Decides about a pod: one request if it is unmeshed, two if it is meshed (one if it carries all
-/// five annotations), three if it is of the control plane.
+/// annotations that matter), three if it is of the control plane.
 ///
 /// # Errors
-/// The API server does not tell (11, 103), or an annotation does not parse (102).
+/// The API server does not tell (11, 103), an annotation does not parse (102), or nothing tells the
+/// proxy from other containers (7).
 pub(crate) fn resolve(
     name: &PodRef,
     base: &Config,
@@ -41,10 +42,11 @@ pub(crate) fn resolve(
     });
     decision::meshed(name, &pod, namespace.as_ref(), api_server, base)
         .map(|meshed| Resolution::Meshed(Box::new(meshed)))
-        .map_err(|error| {
-            Error::new(
-                Code::Annotation,
-                format!("pod {name} is not started: {error}"),
-            )
+        .map_err(|refusal| {
+            let code = match refusal {
+                Refusal::Annotation(_) => Code::Annotation,
+                Refusal::Indistinct { .. } => Code::InvalidConfig,
+            };
+            Error::new(code, format!("pod {name} is not started: {refusal}"))
         })
 }

@@ -17,8 +17,17 @@ pub const SKIP_SUBNETS: &str = "config.linkerd.io/skip-subnets";
 pub const PROXY_UID: &str = "config.linkerd.io/proxy-uid";
 /// Replaces the configured gid of the proxy.
 pub const PROXY_GID: &str = "config.linkerd.io/proxy-gid";
+/// Where the proxy takes inbound connections.
+pub const INBOUND_PORT: &str = "config.linkerd.io/inbound-port";
+/// Where it takes outbound ones.
+pub const OUTBOUND_PORT: &str = "config.linkerd.io/outbound-port";
+/// Where it serves probes and metrics.
+pub const ADMIN_PORT: &str = "config.linkerd.io/admin-port";
+/// Where it takes taps.
+pub const CONTROL_PORT: &str = "config.linkerd.io/control-port";
 
-/// The five annotations that change the rules.
+/// The annotations that change the rules, whatever the proxy's container says. The four of
+/// [`crate::proxy_ports`] hold only where it does not say.
 pub const ALL: [&str; 5] = [
     SKIP_INBOUND_PORTS,
     SKIP_OUTBOUND_PORTS,
@@ -26,6 +35,9 @@ pub const ALL: [&str; 5] = [
     PROXY_UID,
     PROXY_GID,
 ];
+
+/// The annotations that say where the proxy listens.
+pub const PORTS: [&str; 4] = [INBOUND_PORT, OUTBOUND_PORT, ADMIN_PORT, CONTROL_PORT];
 
 /// The longest value that is read, in bytes: what Kubernetes allows for all annotations of an
 /// object together (`TotalAnnotationSizeLimitB`).
@@ -66,11 +78,10 @@ impl<'a> Annotated<'a> {
         self.annotations.get(annotation).map(String::as_str)
     }
 
-    /// Whether all five annotations are there, so that no other object needs to be asked.
+    /// Whether the object carries the annotation.
     #[must_use]
-    pub fn is_complete(&self) -> bool {
-        ALL.iter()
-            .all(|annotation| self.annotations.contains_key(*annotation))
+    pub fn has(&self, annotation: &str) -> bool {
+        self.annotations.contains_key(annotation)
     }
 }
 
@@ -86,7 +97,7 @@ impl fmt::Display for Suggestion {
     }
 }
 
-/// Finds annotations that look like one of the five and are none: an unknown
+/// Finds annotations that look like one of ours and are none: an unknown
 /// `config.linkerd.io/skip-*`, or one within edit distance 2 of a known one.
 #[must_use]
 pub fn suggestions(of: Annotated<'_>) -> Vec<Suggestion> {
@@ -103,15 +114,16 @@ pub fn suggestions(of: Annotated<'_>) -> Vec<Suggestion> {
 }
 
 fn meant(found: &str) -> Option<&'static str> {
+    let known = || ALL.into_iter().chain(PORTS);
     // Longer than any known key by more than the distance: not worth the quadratic comparison.
-    if ALL.contains(&found) || found.len() > 2 * SKIP_OUTBOUND_PORTS.len() {
+    if known().any(|known| known == found) || found.len() > 2 * SKIP_OUTBOUND_PORTS.len() {
         return None;
     }
-    let nearest = ALL.into_iter().min_by_key(|known| distance(found, known))?;
-    let is_skip = found
-        .strip_prefix(PREFIX)
-        .is_some_and(|name| name.starts_with("skip-"));
-    (is_skip || distance(found, nearest) <= 2).then_some(nearest)
+    let skips = |name: &str| name.strip_prefix(PREFIX)?.strip_prefix("skip-").map(drop);
+    let nearest = known()
+        .filter(|known| skips(found).is_none() || skips(known).is_some())
+        .min_by_key(|known| distance(found, known))?;
+    (skips(found).is_some() || distance(found, nearest) <= 2).then_some(nearest)
 }
 
 /// Levenshtein distance, in characters: how many must be inserted, deleted or substituted.
@@ -158,6 +170,8 @@ mod tests {
         assert!(found(&["config.linkerd.io/skip-ports"])[0].contains("did you mean"));
         assert!(found(&["config.linkerd.io/proxy-uuid"])[0].ends_with("proxy-uid?"));
         assert!(found(&["config.linkerd.io/skip-subnet"])[0].ends_with("skip-subnets?"));
+        assert!(found(&["config.linkerd.io/inbound-prot"])[0].ends_with("inbound-port?"));
+        assert!(found(&["config.linkerd.io/skip-port"])[0].contains("/skip-"));
     }
 
     #[test]
@@ -166,6 +180,9 @@ mod tests {
             SKIP_SUBNETS,
             "config.linkerd.io/proxy-cpu-request",
             "config.linkerd.io/opaque-ports",
+            "config.linkerd.io/pod-inbound-ports",
+            "config.linkerd.io/proxy-admin-shutdown",
+            INBOUND_PORT,
             "linkerd.io/inject",
             "skip-inbound-ports",
         ];

@@ -75,7 +75,7 @@ impl Config {
     }
 }
 
-fn first<T>(
+pub(crate) fn first<T>(
     objects: &[Annotated<'_>],
     annotation: &'static str,
     parse: impl Fn(&str) -> Result<T, String>,
@@ -86,6 +86,8 @@ fn first<T>(
     let Some((object, text)) = hit else {
         return Ok(None);
     };
+    // A block of YAML (`|`) ends with a line end.
+    let text = text.trim_matches([' ', '\t', '\r', '\n']);
     let checked = if text.len() > MOST_BYTES {
         Err(format!("is longer than {MOST_BYTES} bytes"))
     } else {
@@ -223,11 +225,25 @@ mod tests {
             (PROXY_UID, "２１０２"),
             (PROXY_UID, ""),
             (PROXY_UID, "-"),
+            (PROXY_UID, "2102\n2103"),
             (PROXY_GID, "4294967295"),
             (PROXY_GID, "99999999999999999999"),
         ] {
             assert!(read(&[(key, value)], &[]).is_err(), "{key}");
         }
+    }
+
+    #[test]
+    fn line_ends_around_a_value_are_none_of_it() {
+        let block = [
+            (SKIP_OUTBOUND_PORTS, "25, 587\n"),
+            (SKIP_SUBNETS, "\r\n10.0.0.0/8\r\n"),
+            (PROXY_UID, "\n5\n"),
+        ];
+        let config = read(&block, &[]).unwrap();
+        assert_eq!(list(&config.outbound_ports_to_ignore), "25,587");
+        assert_eq!(config.subnets_to_ignore, ["10.0.0.0/8".parse().unwrap()]);
+        assert_eq!(config.proxy_uid.map(Id::get), Some(5));
     }
 
     #[test]

@@ -15,6 +15,8 @@ pub const LARGEST: usize = 16 << 10;
 /// A name of Kubernetes is 253 bytes at the most; a byte may take six in JSON.
 const LONGEST_NAME: usize = 253;
 const LONGEST_MESSAGE: usize = 1000;
+/// Each is four bytes longer in JSON, two quotes and a comma among them.
+const MOST_WARNINGS: usize = 20;
 
 /// One decision about one attachment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -34,6 +36,8 @@ pub struct Report {
     pub requests: u32,
     /// How long it took.
     pub milliseconds: Milliseconds,
+    /// What ADD warned of, a sentence each.
+    pub warnings: Vec<String>,
 }
 
 /// What was decided.
@@ -89,6 +93,7 @@ impl Report {
         if let Outcome::Error { message, .. } = &mut self.outcome {
             cut(message, LONGEST_MESSAGE);
         }
+        cut_all(&mut self.warnings, LONGEST_MESSAGE - MOST_WARNINGS);
         // Maps with text keys, numbers and texts can always be written.
         serde_json::to_vec(&self).unwrap_or_default()
     }
@@ -114,6 +119,17 @@ impl Report {
 
 fn cut(text: &mut String, bytes: usize) {
     text.truncate(text.floor_char_boundary(bytes));
+}
+
+/// As many as there is room for, of so many bytes together.
+fn cut_all(texts: &mut Vec<String>, bytes: usize) {
+    let mut left = bytes;
+    texts.truncate(MOST_WARNINGS);
+    for text in texts.iter_mut() {
+        cut(text, left);
+        left -= text.len();
+    }
+    texts.retain(|text| !text.is_empty());
 }
 
 #[cfg(test)]
@@ -150,7 +166,9 @@ mod tests {
     #[test]
     fn the_longest_report_fits() {
         for text in ["\u{1}", "é", "\"", "x"] {
-            let datagram = error(&text.repeat(100_000)).encode();
+            let mut report = error(&text.repeat(100_000));
+            report.warnings = vec![text.repeat(500); 100];
+            let datagram = report.encode();
             assert!(datagram.len() <= LARGEST, "{}", datagram.len());
             assert!(Report::decode(&datagram).is_ok());
         }

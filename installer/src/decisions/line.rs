@@ -25,6 +25,9 @@ pub(super) fn read(datagram: &[u8]) -> Option<Report> {
         | Outcome::Error { message: text, .. } => *text = shown(text),
         Outcome::Unknown => return None,
     }
+    for text in &mut report.warnings {
+        *text = shown(text);
+    }
     Some(report)
 }
 
@@ -34,10 +37,17 @@ pub(super) fn log(report: &Report) {
     let requests = report.requests;
     let ms = report.milliseconds.total;
     match &report.outcome {
-        Outcome::Redirect { backend, rules } => {
+        Outcome::Redirect { backend, rules } if report.warnings.is_empty() => {
             info!(
                 backend,
                 rules, requests, ms, "linkerd-cni: {subject} redirected"
+            );
+        }
+        Outcome::Redirect { backend, rules } => {
+            let warnings = report.warnings.join("; ");
+            warn!(
+                backend,
+                rules, requests, ms, "linkerd-cni: {subject} redirected, but: {warnings}"
             );
         }
         Outcome::Pass { reason } => {

@@ -1,6 +1,6 @@
 //! `linkerd-cni rules`: the rules that a pod would get.
 
-use proxy_init_rules::{Annotated, Family, Overrides, RuleSet, suggestions};
+use proxy_init_rules::{Annotated, Family, Overrides, ProxyPorts, RuleSet, suggestions};
 
 use super::{Outcome, RulesArguments, conf};
 
@@ -17,11 +17,12 @@ pub(super) fn run(arguments: &RulesArguments) -> Result<Outcome, String> {
         eprintln!("linkerd-cni: {suggestion}");
     }
     let overrides = Overrides::read(&[pod]).map_err(|error| error.to_string())?;
+    let ports = ProxyPorts::annotated(&[pod]).map_err(|error| error.to_string())?;
     let family = if arguments.ipv6 {
         Family::Ipv6
     } else {
         Family::Ipv4
     };
-    let rules = RuleSet::new(&overrides.apply(base), family);
+    let rules = RuleSet::new(&ports.apply(overrides.apply(base)), family);
     Ok(Outcome::fine(rules.render_install()))
 }

@@ -37,10 +37,10 @@ impl PreviousResult {
         serde_json::to_string(&members).unwrap_or_default()
     }
 
-    /// Whether the pod has an IPv6 address. Both layouts are understood: `ips` (from 0.3.0) and
-    /// `ip6` (before).
+    /// The addresses that the plugins before us gave the pod. Both layouts are understood: `ips`
+    /// (from 0.3.0), and `ip4` and `ip6` (before).
     #[must_use]
-    pub fn has_ipv6(&self) -> bool {
+    pub fn addresses(&self) -> Vec<IpAddr> {
         let member = |name: &str| -> Value {
             let text = self.0.get(name).map_or("null", |raw| raw.get());
             serde_json::from_str(text).unwrap_or_default()
@@ -51,14 +51,19 @@ impl PreviousResult {
             .into_iter()
             .flatten()
             .filter_map(|ip| ip["address"].as_str());
-        let ip6 = member("ip6");
-        modern.chain(ip6["ip"].as_str()).any(is_ipv6)
+        let [ip4, ip6] = ["ip4", "ip6"].map(member);
+        let former = [ip4["ip"].as_str(), ip6["ip"].as_str()];
+        modern
+            .chain(former.into_iter().flatten())
+            .filter_map(|address| address.split('/').next()?.parse().ok())
+            .collect()
     }
-}
 
-fn is_ipv6(address: &str) -> bool {
-    let ip = address.split('/').next().unwrap_or_default();
-    matches!(ip.parse(), Ok(IpAddr::V6(_)))
+    /// Whether one of them is of IPv6.
+    #[must_use]
+    pub fn has_ipv6(&self) -> bool {
+        self.addresses().iter().any(IpAddr::is_ipv6)
+    }
 }
 
 #[cfg(test)]

@@ -39,8 +39,12 @@ pub(crate) struct PodSpec {
     pub containers: Vec<Container>,
     #[serde(default, deserialize_with = "null_is_empty")]
     pub init_containers: Vec<Container>,
+    /// Added to a pod that runs already; there is none yet when it starts.
     #[serde(default, deserialize_with = "null_is_empty")]
-    pub security_context: SecurityContext,
+    pub ephemeral_containers: Vec<Container>,
+    #[serde(default, deserialize_with = "null_is_empty")]
+    pub security_context: PodSecurityContext,
+    pub runtime_class_name: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -49,6 +53,15 @@ pub(crate) struct Container {
     pub name: String,
     #[serde(default, deserialize_with = "null_is_empty")]
     pub security_context: SecurityContext,
+    #[serde(default, deserialize_with = "null_is_empty")]
+    pub env: Vec<EnvVar>,
+}
+
+/// An environment variable; without a value where it comes from elsewhere (`valueFrom`).
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(crate) struct EnvVar {
+    pub name: String,
+    pub value: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -56,6 +69,17 @@ pub(crate) struct Container {
 pub(crate) struct SecurityContext {
     pub run_as_user: Option<i64>,
     pub run_as_group: Option<i64>,
+}
+
+/// What holds for each container that does not say otherwise, and groups that all of them have.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PodSecurityContext {
+    pub run_as_user: Option<i64>,
+    pub run_as_group: Option<i64>,
+    pub fs_group: Option<i64>,
+    #[serde(default, deserialize_with = "null_is_empty")]
+    pub supplemental_groups: Vec<i64>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -91,6 +115,18 @@ pub(super) struct Status {
 #[serde(default)]
 pub(super) struct Identity {
     pub(super) kind: String,
+}
+
+impl PodSpec {
+    /// All containers, of whatever kind.
+    pub(crate) fn all_containers(&self) -> impl Iterator<Item = &Container> {
+        let kinds = [
+            &self.containers,
+            &self.init_containers,
+            &self.ephemeral_containers,
+        ];
+        kinds.into_iter().flatten()
+    }
 }
 
 impl Service {

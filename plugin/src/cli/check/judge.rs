@@ -25,7 +25,9 @@ pub(super) fn row(known: &Known, seen: Seen, inquiry: &mut Inquiry) -> Row {
         ),
         (_, Seen::Failed(why)) => row.noted(State::Failed, why),
         (Some(record), seen) => recorded(row, record, seen),
-        (None, Seen::Tables(tables)) => unrecorded(row, known, &tables, inquiry),
+        (None, Seen::Tables(tables, clear)) => {
+            unrecorded(row, known, &tables, inquiry).remarked(clear)
+        }
         (None, _) => row.noted(
             State::Unknown,
             "no record of it can be read, and nobody names its network namespace",
@@ -36,8 +38,10 @@ pub(super) fn row(known: &Known, seen: Seen, inquiry: &mut Inquiry) -> Row {
 fn recorded(row: Row, record: &Record, seen: Seen) -> Row {
     match (&record.decision, seen) {
         (Decision::Pass { why }, _) => row.fine(Meshed::No(why.to_string())),
-        (Decision::Redirect { backend, .. }, Seen::Compared(findings)) => {
+        (Decision::Redirect { backend, .. }, Seen::Compared(findings, clear)) => {
+            let notes = record.decision.notes().iter().cloned();
             row.compared(Some(*backend), findings)
+                .remarked(notes.chain(clear))
         }
         (Decision::Redirect { backend, .. }, _) if *backend == BackendKind::Simulate => {
             let row = row.noted(State::Ok, "simulated: its rules only went to the log");
@@ -68,11 +72,9 @@ fn unredirected(row: Row, known: &Known, pod: &PodRef, inquiry: &mut Inquiry) ->
     match inquiry.is_meshed(pod) {
         Ok(Err(why)) => row.fine(Meshed::No(why.to_string())),
         Ok(Ok(())) => {
-            let mut row = row;
-            if known.was_chained == Some(false) {
-                let note = "linkerd-cni was not in its list of plugins when it started";
-                row.notes.push(note.to_owned());
-            }
+            let was_left_out = known.was_chained == Some(false);
+            let note = "linkerd-cni was not in its list of plugins when it started";
+            let row = row.remarked(was_left_out.then(|| note.to_owned()));
             row.compared(None, vec![Finding::of_pod("no-rules", without_rules(pod))])
         }
         Err(why) => row.noted(
@@ -99,6 +101,7 @@ fn redirected(
             let has_ipv6 = known.addresses.iter().any(|ip| ip.is_ipv6());
             let found = comparison::without_record(&meshed.config, has_ipv6, tables);
             row.compared(Some(backend), found.unwrap_or_default())
+                .remarked(meshed.warnings)
         }
         Ok(Resolution::Pass(why @ Pass::InitContainer)) => row.fine(Meshed::No(why.to_string())),
         Ok(Resolution::Pass(why)) => {
@@ -122,7 +125,5 @@ fn by_shape(row: Row, backend: BackendKind, tables: &[Live], why: &str) -> Row {
         .map(|difference| Finding::from(&difference))
         .collect();
     let note = format!("only looked at for chains and jumps, as no record says more: {why}");
-    let mut row = row.compared(Some(backend), findings);
-    row.notes.push(note);
-    row
+    row.compared(Some(backend), findings).remarked([note])
 }

@@ -9,13 +9,14 @@ use std::{
     thread,
 };
 
-use proxy_init_rules::RuleSet;
+use proxy_init_rules::{Family, RuleSet};
 
 use crate::{
     attachments::{Known, identity_of},
     check::all_tables,
     cni::in_words,
     comparison::{self, Finding},
+    families,
     firewall::{BackendKind, Failure, Live},
     netns::Namespace,
     record::{Decision, Record},
@@ -30,10 +31,10 @@ pub(super) enum Seen {
     Gone,
     /// It could not be looked at, and why not.
     Failed(String),
-    /// The differences from the record.
-    Compared(Vec<Finding>),
-    /// Without a record: all tables.
-    Tables(Vec<Live>),
+    /// The differences from the record, and what there is to say of a family without rules.
+    Compared(Vec<Finding>, Option<String>),
+    /// Without a record: all tables, and likewise.
+    Tables(Vec<Live>, Option<String>),
 }
 
 /// One for each attachment, in their order.
@@ -91,11 +92,25 @@ fn rules_of(record: Option<&Record>, path: &Path) -> Result<Seen, String> {
         ) => Ok(Seen::Nothing),
         Some(Decision::Redirect { backend, rules, .. }) => {
             let expected: Vec<RuleSet> = rules.iter().map(|of| of.rule_set()).collect();
-            let compared = inside(path, || comparison::with_record(*backend, &expected))?;
-            compared.map(Seen::Compared).map_err(read)
+            let families: Vec<Family> = expected.iter().map(RuleSet::family).collect();
+            let compare = || {
+                let findings = comparison::with_record(*backend, &expected)?;
+                Ok(Seen::Compared(findings, families::in_the_clear(&families)))
+            };
+            inside(path, compare)?.map_err(read)
         }
-        None => inside(path, all_tables)?.map(Seen::Tables).map_err(read),
+        None => inside(path, tables)?.map_err(read),
     }
+}
+
+fn tables() -> Result<Seen, Failure> {
+    let tables = all_tables()?;
+    // Where there are no rules at all, that is what there is to say.
+    let clear = match comparison::redirected(&tables).as_slice() {
+        [] => None,
+        families => families::in_the_clear(families),
+    };
+    Ok(Seen::Tables(tables, clear))
 }
 
 fn inside<T: Send>(path: &Path, work: impl FnOnce() -> T + Send) -> Result<T, String> {

@@ -78,6 +78,12 @@ impl Row {
         self
     }
 
+    /// The same row, and what else there is to say.
+    pub(super) fn remarked(mut self, notes: impl IntoIterator<Item = String>) -> Self {
+        self.notes.extend(notes);
+        self
+    }
+
     /// The same row for a pod that is meshed or not, and as it should be.
     pub(super) fn fine(mut self, meshed: Meshed) -> Self {
         self.meshed = meshed;

@@ -1,0 +1,117 @@
+//! Who the proxy runs as, and whether anybody else does: what exempts traffic from the redirect
+//! must belong to the proxy alone.
+
+use proxy_init_rules::{Annotated, Config, Id, annotation};
+
+use super::{PROXY, Refusal, proxy};
+use crate::kubernetes::{Container, Pod, PodSpec};
+
+/// Puts the proxy's real user and group into the configuration, and takes the group out where
+/// another container may run with it; what to warn of.
+///
+/// # Errors
+/// Only a group tells the proxy, and another container may run with it.
+pub(super) fn identify(
+    pod: &Pod,
+    objects: &[Annotated<'_>],
+    config: &mut Config,
+) -> Result<Vec<String>, Refusal> {
+    let mut warnings = Vec::new();
+    for (real, said, key, field) in [
+        (
+            user(pod),
+            &mut config.proxy_uid,
+            annotation::PROXY_UID,
+            "runAsUser",
+        ),
+        (
+            group(pod),
+            &mut config.proxy_gid,
+            annotation::PROXY_GID,
+            "runAsGroup",
+        ),
+    ] {
+        let Some(real) = real else { continue };
+        let Ok(id) = Id::from_number(real) else {
+            warnings.push(format!(
+                "{field} {real} of the proxy is no id; {said:?} is used"
+            ));
+            continue;
+        };
+        if *said != id && (said.is_some() || objects.iter().any(|of| of.has(key))) {
+            let said = said.map_or("none".to_owned(), |id| id.to_string());
+            warnings.push(format!(
+                "the proxy runs with {field} {real}, not with the configured {said}; {real} is used"
+            ));
+        }
+        if id.is_none() {
+            warnings.push(format!(
+                "the proxy runs with {field} {real}, for which there can be no rule"
+            ));
+        }
+        *said = id;
+    }
+    warnings.extend(config.proxy_uid.and_then(|uid| shared_uid(&pod.spec, uid)));
+    warnings.extend(without_shared_gid(&pod.spec, config)?);
+    Ok(warnings)
+}
+
+/// The container's own user, else the pod's, is the truth.
+fn user(pod: &Pod) -> Option<i64> {
+    let own = proxy(pod)?.security_context.run_as_user;
+    own.or(pod.spec.security_context.run_as_user)
+}
+
+/// The container's own group only: the pod's is everybody's.
+fn group(pod: &Pod) -> Option<i64> {
+    proxy(pod)?.security_context.run_as_group
+}
+
+fn shared_uid(spec: &PodSpec, uid: Id) -> Option<String> {
+    let of_pod = spec.security_context.run_as_user;
+    let uid_of = |container: &Container| container.security_context.run_as_user.or(of_pod);
+    let shares = others(spec).find(|other| uid_of(other) == Some(uid.get().into()))?;
+    Some(format!(
+        "container {:?} runs as uid {uid}, which is the proxy's; its traffic bypasses the proxy",
+        shares.name
+    ))
+}
+
+/// Leaves the rule for the group out where it would let others pass. What the image of a container
+/// says of its group nobody here can see; like a user of an image, it is taken for another.
+fn without_shared_gid(spec: &PodSpec, config: &mut Config) -> Result<Option<String>, Refusal> {
+    let Some(gid) = config.proxy_gid else {
+        return Ok(None);
+    };
+    let Some(other) = others(spec).find(|other| may_run_with(spec, other, gid)) else {
+        return Ok(None);
+    };
+    let container = other.name.clone();
+    if config.proxy_uid.is_none() {
+        return Err(Refusal::Indistinct { container, gid });
+    }
+    config.proxy_gid = None;
+    Ok(Some(format!(
+        "container {container:?} may run with group {gid}, which is the proxy's; there is no rule for \
+         this group, the proxy's user alone tells it"
+    )))
+}
+
+/// Whether a container runs with a group, or has it as a supplementary one, which a program such as
+/// `newgrp` makes the primary one.
+fn may_run_with(spec: &PodSpec, container: &Container, gid: Id) -> bool {
+    let of_pod = &spec.security_context;
+    let own = container.security_context.run_as_group;
+    let primary = own.or(of_pod.run_as_group);
+    let supplementary = of_pod.supplemental_groups.iter().copied();
+    let mut all = primary
+        .into_iter()
+        .chain(of_pod.fs_group)
+        .chain(supplementary);
+    all.any(|group| group == i64::from(gid.get()))
+}
+
+fn others(spec: &PodSpec) -> impl Iterator<Item = &Container> {
+    let all = spec.all_containers();
+    all.filter(|container| container.name != PROXY)
+}
