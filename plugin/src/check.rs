@@ -5,7 +5,7 @@ use proxy_init_rules::{Family, RuleSet};
 use crate::{
     add::exempt,
     cni::{Attachment, Code, Error, NetworkConfig, PodRef, PreviousResult},
-    comparison::{self, Finding, redirected},
+    comparison::{self, Finding},
     families,
     firewall::{BackendKind, Failure, Live, live},
     kubernetes::Cluster,
@@ -68,7 +68,7 @@ fn without_record(
         Ok(Resolution::Pass(_)) => return Ok(()),
         // Some runtimes check a pod right after it was added; it must not die of a slow answer.
         Err(error) => {
-            tracing::warn!(%pod, %error, "No record, and nobody tells whether the pod is meshed");
+            tracing::warn!(%pod, %error, "No record, and nobody tells how its rules should be");
             return Ok(());
         }
     };
@@ -77,7 +77,7 @@ fn without_record(
     }
     let look = || {
         let tables = all_tables()?;
-        warn(attachment, families::in_the_clear(&redirected(&tables)));
+        warn(attachment, in_the_clear(&tables));
         Ok(tables)
     };
     let tables: Result<Vec<Live>, Failure> = namespace.enter(look)?;
@@ -106,6 +106,16 @@ pub(crate) fn without_rules(pod: &PodRef) -> String {
 /// They cannot be read.
 pub(crate) fn all_tables() -> Result<Vec<Live>, Failure> {
     Family::ALL.into_iter().map(live).collect()
+}
+
+/// What to say of a family without rules where another has some; without any at all, that is what
+/// there is to say.
+#[must_use]
+pub(crate) fn in_the_clear(tables: &[Live]) -> Option<String> {
+    match comparison::redirected(tables).as_slice() {
+        [] => None,
+        families => families::in_the_clear(families),
+    }
 }
 
 fn warn(attachment: &Attachment, what: Option<String>) {

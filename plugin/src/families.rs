@@ -10,8 +10,9 @@ use crate::{
     netns::Namespace,
 };
 
-/// What mends it, for the pods that are made from then on.
-const MEND: &str = "IPv6 is redirected with disableIPv6=false in the chart's values (linkerd.ipv6)";
+/// What mends it.
+const MEND: &str = "IPv6 is redirected in pods that are made with disableIPv6=false in the chart's \
+                    values (linkerd.ipv6)";
 
 /// What to warn of before a pod with these addresses (those that the plugins before us gave it) is
 /// redirected.
@@ -24,12 +25,12 @@ pub(crate) fn admit(
     given: &[IpAddr],
     namespace: &Namespace,
 ) -> Result<Option<String>, Error> {
-    let Some(ip) = given.iter().find(|ip| ip.is_ipv6() && !config.ipv6) else {
+    let Some(ip) = given.iter().find(|ip| is_ipv6(ip) && !config.ipv6) else {
         return Ok(None);
     };
     // Of several networks each has a result of its own.
-    let has_ipv4 = given.iter().any(IpAddr::is_ipv4)
-        || namespace.enter(|| interfaces::addresses().iter().any(is_global_ipv4))?;
+    let has_ipv4 = given.iter().any(is_ipv4)
+        || namespace.enter(|| interfaces::addresses().iter().any(|of| is_ipv4(&of.ip)))?;
     if has_ipv4 || config.simulate {
         return Ok(Some(format!(
             "the pod's traffic over IPv6 ({ip}) does not go through the proxy; {MEND}"
@@ -51,17 +52,18 @@ pub(crate) fn in_the_clear(redirected: &[Family]) -> Option<String> {
         return None;
     }
     let addresses = interfaces::addresses();
-    let Address { ip, interface } = addresses.into_iter().find(is_global_ipv6)?;
+    let Address { ip, interface } = addresses.into_iter().find(|of| is_ipv6(&of.ip))?;
     Some(format!(
         "there are no rules for IPv6, and the pod has the address {ip} ({interface}): its traffic \
          over IPv6 does not go through the proxy; {MEND}"
     ))
 }
 
-fn is_global_ipv4(address: &Address) -> bool {
-    matches!(address.ip, IpAddr::V4(ip) if !ip.is_loopback() && !ip.is_link_local())
+/// Addresses of the link or of loopback lead nowhere.
+fn is_ipv4(ip: &IpAddr) -> bool {
+    matches!(ip, IpAddr::V4(ip) if !ip.is_loopback() && !ip.is_link_local())
 }
 
-fn is_global_ipv6(address: &Address) -> bool {
-    matches!(address.ip, IpAddr::V6(ip) if !ip.is_loopback() && !ip.is_unicast_link_local())
+fn is_ipv6(ip: &IpAddr) -> bool {
+    matches!(ip, IpAddr::V6(ip) if !ip.is_loopback() && !ip.is_unicast_link_local())
 }

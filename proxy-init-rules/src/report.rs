@@ -15,7 +15,7 @@ pub const LARGEST: usize = 16 << 10;
 /// A name of Kubernetes is 253 bytes at the most; a byte may take six in JSON.
 const LONGEST_NAME: usize = 253;
 const LONGEST_MESSAGE: usize = 1000;
-/// Each is four bytes longer in JSON, two quotes and a comma among them.
+const LONGEST_WARNINGS: usize = 900;
 const MOST_WARNINGS: usize = 20;
 
 /// One decision about one attachment.
@@ -93,7 +93,7 @@ impl Report {
         if let Outcome::Error { message, .. } = &mut self.outcome {
             cut(message, LONGEST_MESSAGE);
         }
-        cut_all(&mut self.warnings, LONGEST_MESSAGE - MOST_WARNINGS);
+        cut_all(&mut self.warnings, LONGEST_WARNINGS);
         // Maps with text keys, numbers and texts can always be written.
         serde_json::to_vec(&self).unwrap_or_default()
     }

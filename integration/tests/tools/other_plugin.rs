@@ -135,7 +135,7 @@ fn without_a_record_an_api_server_that_does_not_answer_is_a_warning() {
     let stage = stage(&[]);
     stage.api.misbehave(Fault::Status(503));
     let output = stage.call("CHECK").succeed();
-    output.logs(&["WARN", "nobody tells whether the pod is meshed"]);
+    output.logs(&["WARN", "nobody tells how its rules should be"]);
 }
 
 #[test]

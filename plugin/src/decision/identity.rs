@@ -51,6 +51,7 @@ pub(super) fn identify(
         }
         *said = id;
     }
+    warnings.extend(group_of_pod(pod, config.proxy_gid));
     warnings.extend(config.proxy_uid.and_then(|uid| shared_uid(&pod.spec, uid)));
     warnings.extend(without_shared_gid(&pod.spec, config)?);
     Ok(warnings)
@@ -65,6 +66,18 @@ fn user(pod: &Pod) -> Option<i64> {
 /// The container's own group only: the pod's is everybody's.
 fn group(pod: &Pod) -> Option<i64> {
     proxy(pod)?.security_context.run_as_group
+}
+
+/// The pod's group, where it makes the configured one another than the proxy's.
+fn group_of_pod(pod: &Pod, said: Option<Id>) -> Option<String> {
+    let real = pod.spec.security_context.run_as_group?;
+    let said = said.filter(|said| i64::from(said.get()) != real)?;
+    group(pod).is_none().then(|| {
+        format!(
+            "the proxy runs with group {real}, as all containers of the pod do, not with the configured \
+             {said}; only its user tells it"
+        )
+    })
 }
 
 fn shared_uid(spec: &PodSpec, uid: Id) -> Option<String> {
@@ -87,7 +100,7 @@ fn without_shared_gid(spec: &PodSpec, config: &mut Config) -> Result<Option<Stri
         return Ok(None);
     };
     let container = other.name.clone();
-    if config.proxy_uid.is_none() {
+    if config.proxy_uid.is_none() && !config.simulate {
         return Err(Refusal::Indistinct { container, gid });
     }
     config.proxy_gid = None;

@@ -75,16 +75,17 @@ fn variables(listener: Listener) -> &'static [&'static str] {
 fn told(pod: &Pod, listener: Listener) -> Told {
     let env = &proxy(pod)?.env;
     // Of two with one name the last counts.
-    let last = |name: &&str| env.iter().rev().find(|variable| variable.name == **name);
-    let variable = variables(listener).iter().find_map(|name| last(name))?;
-    Some(port(variable))
+    let last = |name: &&str| env.iter().rposition(|variable| variable.name == **name);
+    let place = variables(listener).iter().find_map(last)?;
+    Some(port(&env[place], &env[..place]))
 }
 
-fn port(variable: &EnvVar) -> Result<Port, String> {
+fn port(variable: &EnvVar, before: &[EnvVar]) -> Result<Port, String> {
     let EnvVar { name, value } = variable;
     let Some(value) = value else {
         return Err(format!("{name} of the proxy is not given as a value"));
     };
+    let value = &expand(value, before);
     let ports = value.split(',').map(|address| {
         let (_, port) = address.trim().rsplit_once(':')?;
         let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
@@ -102,4 +103,15 @@ fn port(variable: &EnvVar) -> Result<Port, String> {
             Excerpt::new(value)
         )),
     }
+}
+
+/// The value with each `$(NAME)` of a variable that stands before it filled in, as kubelet does it.
+fn expand(value: &str, before: &[EnvVar]) -> String {
+    let mut expanded = value.to_owned();
+    for EnvVar { name, value } in before.iter().rev() {
+        if let Some(value) = value {
+            expanded = expanded.replace(&format!("$({name})"), value);
+        }
+    }
+    expanded
 }

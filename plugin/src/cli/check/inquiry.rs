@@ -64,7 +64,8 @@ impl Inquiry {
         let cluster = self.cluster.as_mut().map_err(|why| why.clone())?;
         pod.validate().map_err(|error| error.to_string())?;
         resolve(pod, &base, cluster).map_err(|error: Error| match error.code() {
-            Code::Annotation => error.to_string(),
+            // The API server has answered; it is the pod that is not as it should be.
+            Code::Annotation | Code::InvalidConfig => error.to_string(),
             _ => self.give_up(error.to_string()),
         })
     }

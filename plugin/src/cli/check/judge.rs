@@ -46,6 +46,7 @@ fn recorded(row: Row, record: &Record, seen: Seen) -> Row {
         (Decision::Redirect { backend, .. }, _) if *backend == BackendKind::Simulate => {
             let row = row.noted(State::Ok, "simulated: its rules only went to the log");
             row.compared(Some(*backend), Vec::new())
+                .remarked(record.decision.notes().iter().cloned())
         }
         (Decision::Redirect { .. }, _) => {
             row.noted(State::Unknown, "its record names no network namespace")

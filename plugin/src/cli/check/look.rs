@@ -13,7 +13,7 @@ use proxy_init_rules::{Family, RuleSet};
 
 use crate::{
     attachments::{Known, identity_of},
-    check::all_tables,
+    check::{all_tables, in_the_clear},
     cni::in_words,
     comparison::{self, Finding},
     families,
@@ -105,11 +105,7 @@ fn rules_of(record: Option<&Record>, path: &Path) -> Result<Seen, String> {
 
 fn tables() -> Result<Seen, Failure> {
     let tables = all_tables()?;
-    // Where there are no rules at all, that is what there is to say.
-    let clear = match comparison::redirected(&tables).as_slice() {
-        [] => None,
-        families => families::in_the_clear(families),
-    };
+    let clear = in_the_clear(&tables);
     Ok(Seen::Tables(tables, clear))
 }
 
