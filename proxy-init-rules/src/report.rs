@@ -15,7 +15,8 @@ pub const LARGEST: usize = 16 << 10;
 /// A name of Kubernetes is 253 bytes at the most; a byte may take six in JSON.
 const LONGEST_NAME: usize = 253;
 const LONGEST_MESSAGE: usize = 1000;
-const LONGEST_WARNINGS: usize = 900;
+/// Of all warnings together.
+const LONGEST_WARNINGS: usize = 800;
 const MOST_WARNINGS: usize = 20;
 
 /// One decision about one attachment.
@@ -158,6 +159,7 @@ mod tests {
             rules: 12,
         };
         redirect.milliseconds.api = 1.25;
+        redirect.warnings = vec!["a sentence".to_owned(), "another".to_owned()];
         for report in [error("web"), redirect, Report::default()] {
             assert_eq!(Report::decode(&report.clone().encode()).unwrap(), report);
         }

@@ -99,27 +99,29 @@ mod tests {
     }
 
     #[test]
-    fn an_ipv6_address_is_found_in_both_layouts() {
+    fn addresses_are_found_in_both_layouts() {
+        let [v4, v6] = ["10.0.0.2", "fd00::2"].map(|ip| ip.parse::<IpAddr>().unwrap());
         for (text, expected) in [
             (
                 r#"{"ips":[{"address":"10.0.0.2/24"},{"address":"fd00::2/64"}]}"#,
-                true,
+                &[v4, v6][..],
             ),
-            (r#"{"ips":[{"version":"6","address":"fd00::2/64"}]}"#, true),
+            (r#"{"ips":[{"version":"6","address":"fd00::2/64"}]}"#, &[v6]),
             (
                 r#"{"ip4":{"ip":"10.0.0.2/24"},"ip6":{"ip":"fd00::2/64"}}"#,
-                true,
+                &[v4, v6],
             ),
-            (r#"{"ips":[{"address":"10.0.0.2/24"}]}"#, false),
-            (r#"{"ips":"fd00::2/64"}"#, false),
-            (r#"{"ips":[5,{"address":5}],"ip6":7}"#, false),
-            ("{}", false),
+            (r#"{"ips":[{"address":"10.0.0.2/24"}]}"#, &[v4]),
+            (r#"{"ips":"fd00::2/64"}"#, &[]),
+            (
+                r#"{"ips":[5,{"address":5},{"address":"x/24"}],"ip6":7}"#,
+                &[],
+            ),
+            ("{}", &[]),
         ] {
-            assert_eq!(
-                PreviousResult::parse(text).unwrap().has_ipv6(),
-                expected,
-                "{text}"
-            );
+            let result = PreviousResult::parse(text).unwrap();
+            assert_eq!(result.addresses(), expected, "{text}");
+            assert_eq!(result.has_ipv6(), expected.contains(&v6), "{text}");
         }
     }
 }

@@ -52,7 +52,9 @@ pub(super) fn identify(
         *said = id;
     }
     warnings.extend(group_of_pod(pod, config.proxy_gid));
-    warnings.extend(config.proxy_uid.and_then(|uid| shared_uid(&pod.spec, uid)));
+    if let Some(uid) = config.proxy_uid {
+        warnings.extend(shared_uid(&pod.spec, uid));
+    }
     warnings.extend(without_shared_gid(&pod.spec, config)?);
     Ok(warnings)
 }
@@ -80,14 +82,17 @@ fn group_of_pod(pod: &Pod, said: Option<Id>) -> Option<String> {
     })
 }
 
-fn shared_uid(spec: &PodSpec, uid: Id) -> Option<String> {
+/// A sentence for each other container that runs as the proxy's user.
+fn shared_uid(spec: &PodSpec, uid: Id) -> impl Iterator<Item = String> {
     let of_pod = spec.security_context.run_as_user;
-    let uid_of = |container: &Container| container.security_context.run_as_user.or(of_pod);
-    let shares = others(spec).find(|other| uid_of(other) == Some(uid.get().into()))?;
-    Some(format!(
-        "container {:?} runs as uid {uid}, which is the proxy's; its traffic bypasses the proxy",
-        shares.name
-    ))
+    let uid_of = move |container: &Container| container.security_context.run_as_user.or(of_pod);
+    let sharing = others(spec).filter(move |other| uid_of(other) == Some(uid.get().into()));
+    sharing.map(move |other| {
+        format!(
+            "container {:?} runs as uid {uid}, which is the proxy's; its traffic bypasses the proxy",
+            other.name
+        )
+    })
 }
 
 /// Leaves the rule for the group out where it would let others pass. What the image of a container
@@ -110,8 +115,8 @@ fn without_shared_gid(spec: &PodSpec, config: &mut Config) -> Result<Option<Stri
     )))
 }
 
-/// Whether a container runs with a group, or has it as a supplementary one, which a program such as
-/// `newgrp` makes the primary one.
+/// Whether a container runs with a group, or has it as a supplementary one: that becomes the
+/// primary one by `newgrp`, or by a file of its own that is set-group-ID.
 fn may_run_with(spec: &PodSpec, container: &Container, gid: Id) -> bool {
     let of_pod = &spec.security_context;
     let own = container.security_context.run_as_group;

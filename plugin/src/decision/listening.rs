@@ -4,12 +4,17 @@
 //! The injector writes the annotations' ports into the environment of the proxy, which reads
 //! nothing else (`app/src/env.rs` of linkerd2-proxy).
 
+use std::net::SocketAddr;
+
 use proxy_init_rules::{
     Annotated, AnnotationError, Config, Listener, Port, ProxyPorts, port::Excerpt,
 };
 
 use super::proxy;
 use crate::kubernetes::{EnvVar, Pod};
+
+/// The longest value that is looked at, in bytes: more than two addresses need.
+const LONGEST: usize = 256;
 
 /// What a variable says: an address to listen on, or several, the port of which counts.
 type Told = Option<Result<Port, String>>;
@@ -76,23 +81,20 @@ fn told(pod: &Pod, listener: Listener) -> Told {
     let env = &proxy(pod)?.env;
     // Of two with one name the last counts.
     let last = |name: &&str| env.iter().rposition(|variable| variable.name == **name);
-    let place = variables(listener).iter().find_map(last)?;
-    Some(port(&env[place], &env[..place]))
+    let index = variables(listener).iter().find_map(last)?;
+    Some(port(&env[index], &env[..index]))
 }
 
-fn port(variable: &EnvVar, before: &[EnvVar]) -> Result<Port, String> {
+/// The port that a variable says; `earlier` are those that its value may refer to.
+fn port(variable: &EnvVar, earlier: &[EnvVar]) -> Result<Port, String> {
     let EnvVar { name, value } = variable;
     let Some(value) = value else {
         return Err(format!("{name} of the proxy is not given as a value"));
     };
-    let value = &expand(value, before);
-    let ports = value.split(',').map(|address| {
-        let (_, port) = address.trim().rsplit_once(':')?;
-        let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
-        is_number.then(|| port.parse().ok())?.and_then(Port::new)
-    });
-    let ports: Option<Vec<Port>> = ports.collect();
-    match ports.as_deref() {
+    let is_short = value.len() <= LONGEST;
+    let addresses = is_short.then(|| expanded(value, earlier));
+    let ports = addresses.map(|text| text.split(',').map(port_of).collect::<Option<Vec<Port>>>());
+    match ports.flatten().as_deref() {
         Some([first, others @ ..]) if others.iter().all(|port| port == first) => Ok(*first),
         Some([_, ..]) => Err(format!(
             "{name} of the proxy has several ports: {}",
@@ -105,13 +107,31 @@ fn port(variable: &EnvVar, before: &[EnvVar]) -> Result<Port, String> {
     }
 }
 
-/// The value with each `$(NAME)` of a variable that stands before it filled in, as kubelet does it.
-fn expand(value: &str, before: &[EnvVar]) -> String {
-    let mut expanded = value.to_owned();
-    for EnvVar { name, value } in before.iter().rev() {
-        if let Some(value) = value {
-            expanded = expanded.replace(&format!("$({name})"), value);
-        }
+/// The port of `0.0.0.0:4143`, `[::]:4143`, or of a host that is only known inside of the pod
+/// (`$(_pod_ip):4143`).
+fn port_of(address: &str) -> Option<Port> {
+    let (host, port) = address.trim().rsplit_once(':')?;
+    let is_known = format!("{host}:0").parse::<SocketAddr>().is_ok();
+    let is_reference = host.starts_with("$(") && host.ends_with(')');
+    let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
+    let port = port.parse().ok().filter(|_| is_number);
+    port.filter(|_| is_known || is_reference)
+        .and_then(Port::new)
+}
+
+/// The value with `$(NAME)` replaced as kubelet does it, as far as `earlier` says what `NAME` is.
+/// What is long, or refers further, is left as it is.
+fn expanded(value: &str, earlier: &[EnvVar]) -> String {
+    let mut parts = value.split("$(");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let known = part.split_once(')').and_then(|(name, rest)| {
+            let named = earlier.iter().rev().find(|variable| variable.name == name);
+            let value = named?.value.as_deref()?;
+            let is_plain = value.len() <= LONGEST && !value.contains('$');
+            is_plain.then_some([value, rest])
+        });
+        text.extend(known.unwrap_or(["$(", part]));
     }
-    expanded
+    text
 }

@@ -3,11 +3,18 @@
 
 use crate::kubernetes::Pod;
 
-/// Words by which their classes go. gVisor's netstack and the virtual machines of Kata and
-/// Firecracker take frames off the interface (a packet socket, a tc filter) before the kernel's
-/// own stack, and with it netfilter, sees them. Of a class only the name is known here: which
-/// handler it means stands in an object that this plugin has no right to read.
-const WORDS: [&str; 5] = ["gvisor", "runsc", "kata", "katacontainers", "firecracker"];
+/// Words by which their classes go. gVisor's netstack and the virtual machines of Kata, Firecracker
+/// and runV take frames off the interface (a packet socket, a tc filter) before the kernel's own
+/// stack, and with it netfilter, sees them. Of a class only the name is known here: which handler
+/// it means stands in an object that this plugin has no right to read.
+const WORDS: [&str; 6] = [
+    "gvisor",
+    "runsc",
+    "kata",
+    "katacontainers",
+    "firecracker",
+    "runv",
+];
 
 /// What to say of a pod of such a class.
 pub(super) fn warning(pod: &Pod) -> Option<String> {
@@ -36,11 +43,22 @@ mod tests {
             "kata",
             "kata-qemu-tdx",
             "kata-mshv-vm-isolation",
+            "kata-remote",
             "untrusted-runsc",
+            "runv",
         ] {
             assert!(is_sandboxed(class), "{class}");
         }
-        for class in ["", "nvidia", "crun", "runc", "katana", "wasm.gvisors"] {
+        for class in [
+            "",
+            "nvidia",
+            "crun",
+            "runc",
+            "sysbox-runc",
+            "youki",
+            "katana",
+            "wasm.gvisors",
+        ] {
             assert!(!is_sandboxed(class), "{class}");
         }
     }

@@ -3,6 +3,9 @@ use serde_json::{Value, json};
 
 use super::*;
 
+mod identity;
+mod listening;
+
 fn name(namespace: &str, name: &str) -> PodRef {
     PodRef {
         namespace: namespace.to_owned(),
@@ -86,71 +89,6 @@ fn a_proxy_of_either_kind_meshes_and_the_init_container_does_not() {
     ] {
         assert_eq!(is_meshed(&pod(json!({"spec": spec}))), expected, "{spec}");
     }
-}
-
-#[test]
-fn the_namespace_is_asked_only_for_what_the_pod_leaves_open() {
-    let mut annotations = serde_json::Map::new();
-    for annotation in annotation::ALL {
-        assert!(needs_namespace(&pod(
-            json!({"metadata": {"annotations": annotations}})
-        )));
-        annotations.insert(annotation.to_owned(), "1".into());
-    }
-    assert!(!needs_namespace(&pod(
-        json!({"metadata": {"annotations": annotations}})
-    )));
-    assert!(needs_namespace(&pod(
-        json!({"metadata": {"annotations": null}})
-    )));
-}
-
-#[test]
-fn the_proxys_own_security_context_is_the_truth() {
-    let (config, warnings) = decide(&with_proxy(json!({"proxy": {"runAsUser": 2102}})), None);
-    assert_eq!(
-        (config.proxy_uid.map(Id::get), warnings),
-        (Some(2102), vec![])
-    );
-
-    let (config, warnings) = decide(
-        &with_proxy(json!({
-            "proxy": {"runAsUser": 1_000_680_000, "runAsGroup": 7},
-            "metadata": {"annotations": {"config.linkerd.io/proxy-uid": "5"}},
-        })),
-        None,
-    );
-    assert_eq!(config.proxy_uid.map(Id::get), Some(1_000_680_000));
-    assert_eq!(config.proxy_gid.map(Id::get), Some(7));
-    assert_eq!(
-        warnings,
-        ["the proxy runs with runAsUser 1000680000, not with the configured 5; 1000680000 is used"]
-    );
-
-    let of_pod = json!({"spec": {"securityContext": {"runAsUser": 9}}});
-    let (config, warnings) = decide(&with_proxy(of_pod), None);
-    assert_eq!(config.proxy_uid.map(Id::get), Some(9));
-    assert_eq!(
-        warnings.len(),
-        2,
-        "the difference, and web that shares the uid: {warnings:?}"
-    );
-
-    let (config, warnings) = decide(&with_proxy(json!({"proxy": {"runAsUser": 0}})), None);
-    assert_eq!(config.proxy_uid, None);
-    assert!(warnings[1].contains("there can be no rule"), "{warnings:?}");
-}
-
-#[test]
-fn a_container_with_the_proxys_uid_is_a_warning() {
-    let shared = with_proxy(json!({"proxy": {"runAsUser": 2102}, "web": {"runAsUser": 2102}}));
-    let (_, warnings) = decide(&shared, None);
-    assert_eq!(
-        warnings,
-        [
-            r#"container "web" runs as uid 2102, which is the proxy's; its traffic bypasses the proxy"#
-        ]
-    );
 }
 
 #[test]

@@ -104,3 +104,28 @@ fn another_redirect_of_the_same_container_is_seen() {
         .unwrap();
     assert!(!records.others_of(&first));
 }
+
+#[test]
+fn notes_are_kept_and_a_record_of_an_earlier_version_has_none() {
+    let directory = tempfile::tempdir().unwrap();
+    let records = Records::in_directory(directory.path());
+    let noted = redirect().0.noting(&["a sentence".to_owned()]);
+    let written = record(&attachment("a", "eth0"), noted);
+    records.write(&written).unwrap();
+    let found = records.read("a", "eth0").unwrap();
+    assert_eq!(found.decision.notes(), ["a sentence"]);
+
+    let mut earlier = serde_json::to_value(&written).unwrap();
+    let decision = earlier["decision"].as_object_mut().unwrap();
+    decision.remove("notes").unwrap();
+    let path = directory.path().join("a-eth0.json");
+    fs::write(path, earlier.to_string()).unwrap();
+    assert!(
+        records
+            .read("a", "eth0")
+            .unwrap()
+            .decision
+            .notes()
+            .is_empty()
+    );
+}
