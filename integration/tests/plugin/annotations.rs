@@ -4,12 +4,16 @@ use linkerd_cni_integration::rules;
 use linkerd_cni_integration::stage::Stage;
 use serde_json::json;
 
-const KEYS: [&str; 5] = [
+const KEYS: [&str; 9] = [
     "config.linkerd.io/skip-inbound-ports",
     "config.linkerd.io/skip-outbound-ports",
     "config.linkerd.io/skip-subnets",
     "config.linkerd.io/proxy-uid",
     "config.linkerd.io/proxy-gid",
+    "config.linkerd.io/inbound-port",
+    "config.linkerd.io/outbound-port",
+    "config.linkerd.io/admin-port",
+    "config.linkerd.io/control-port",
 ];
 
 /// None of these is a port, a range, a subnet or a number.

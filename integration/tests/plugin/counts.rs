@@ -1,5 +1,9 @@
 //! How much one ADD costs others: requests to the API server, processes.
 
+use std::sync::Arc;
+
+use linkerd_cni_integration::fixtures;
+use linkerd_cni_integration::netns::Netns;
 use linkerd_cni_integration::stage::Stage;
 use serde_json::json;
 
@@ -25,11 +29,37 @@ fn a_meshed_pod_costs_two_requests() {
 }
 
 #[test]
-fn a_pod_with_all_five_annotations_costs_one_request() {
-    let stage = Stage::new("annotated")
-        .annotate("config.linkerd.io/proxy-uid", "2102")
-        .annotate("config.linkerd.io/proxy-gid", "2102");
-    assert_eq!(requests_of(&stage).len(), 1);
+fn a_pod_with_all_annotations_that_matter_costs_one_request() {
+    let ports = [
+        ("inbound-port", "INBOUND", "4143"),
+        ("outbound-port", "OUTBOUND", "4140"),
+        ("admin-port", "ADMIN", "4191"),
+        ("control-port", "CONTROL", "4190"),
+    ];
+    let ids = |stage: Stage| {
+        stage
+            .annotate("config.linkerd.io/proxy-uid", "2102")
+            .annotate("config.linkerd.io/proxy-gid", "2102")
+    };
+    let mut pod = fixtures::pod("annotated");
+    let env = ports.map(|(_, name, port)| {
+        let name = format!("LINKERD2_PROXY_{name}_LISTEN_ADDR");
+        json!({"name": name, "value": format!("0.0.0.0:{port}")})
+    });
+    pod["spec"]["containers"][0]["env"] = json!(env);
+    let told = ids(Stage::in_namespace(pod.clone(), &Arc::new(Netns::new())));
+    assert_eq!(requests_of(&told).len(), 1);
+
+    // One that neither says.
+    pod["spec"]["containers"][0]["env"][0] = json!({"name": "OTHER", "value": "0.0.0.0:4143"});
+    let untold = ids(Stage::in_namespace(pod, &Arc::new(Netns::new())));
+    assert_eq!(requests_of(&untold).len(), 2);
+
+    let mut annotated = ids(Stage::new("annotated"));
+    for (name, _, port) in ports {
+        annotated = annotated.annotate(&format!("config.linkerd.io/{name}"), port);
+    }
+    assert_eq!(requests_of(&annotated).len(), 1);
 }
 
 #[test]

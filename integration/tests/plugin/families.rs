@@ -1,8 +1,10 @@
 //! Both families or none.
 
 use linkerd_cni_integration::fake::Fakes;
+use linkerd_cni_integration::fixtures;
 use linkerd_cni_integration::rules::{self, Family, Tables};
 use linkerd_cni_integration::stage::Stage;
+use linkerd_cni_integration::traffic::Network;
 use serde_json::json;
 
 const V6: [&str; 3] = ["ip6tables-nft", "ip6tables-legacy", "ip6tables"];
@@ -95,11 +97,118 @@ fn an_ipv6_address_counts_in_the_result_of_every_version() {
 fn ipv6_is_never_touched_where_it_is_off() {
     let stage = Stage::new("meshed").linkerd("ipv6", false);
     let fakes = Fakes::new().replace(&V6, FAILS);
-    let output = stage.add().env("PATH", fakes.first_on_path()).succeed();
-    assert!(!output.stderr.contains("WARN"), "{}", output.stderr);
+    stage.add().env("PATH", fakes.first_on_path()).succeed();
     assert_eq!(rules::save(&stage.netns, Tables::Nft, Family::V6), "");
     stage.del().env("PATH", fakes.first_on_path()).succeed();
     assert!(rules::effective(&stage.netns).is_empty());
+}
+
+/// What the plugin before us answers, in the layout of version 0.3.1.
+fn given(stage: Stage, addresses: &[&str]) -> Stage {
+    let ips: Vec<_> = addresses
+        .iter()
+        .map(|address| json!({"address": address}))
+        .collect();
+    let result = json!({"cniVersion": "0.3.1", "ips": ips, "dns": {}});
+    stage.linkerd("ipv6", false).top("prevResult", result)
+}
+
+#[test]
+fn an_ipv6_address_that_is_not_redirected_is_a_warning_at_each_add() {
+    let dual = ["10.244.1.2/24", "fd00:10:244::2/64"];
+    let stage = given(Stage::new("meshed"), &dual);
+    for _ in 0..2 {
+        let output = stage.add().succeed();
+        let words = [
+            "WARN",
+            "emojivoto/web-meshed",
+            "fd00:10:244::2",
+            "disableIPv6=false",
+        ];
+        output.logs(&words);
+        assert_eq!(output.stderr.matches("WARN").count(), 1, "{output:#?}");
+    }
+}
+
+#[test]
+fn what_is_no_address_of_ipv6_in_the_clear_is_not_worth_a_word() {
+    for addresses in [
+        &["10.244.1.2/24"][..],
+        &["10.244.1.2/24", "fe80::1/64"],
+        &["10.244.1.2/24", "::1/128"],
+        &[],
+    ] {
+        let output = given(Stage::new("meshed"), addresses).add().succeed();
+        assert!(!output.stderr.contains("WARN"), "{}", output.stderr);
+    }
+    let output = Stage::new("meshed").add().succeed();
+    assert!(!output.stderr.contains("WARN"), "it is redirected");
+    let mut unknown = Stage::new("meshed").linkerd("ipv6", false);
+    let config = unknown.config.as_object_mut().expect("an object");
+    config.remove("prevResult");
+    let output = unknown.add().succeed();
+    assert!(!output.stderr.contains("WARN"), "{}", output.stderr);
+    // Who is not meshed is nobody's business.
+    given(Stage::new("unmeshed"), &["fd00::2/64"])
+        .add()
+        .succeed();
+}
+
+#[test]
+fn a_pod_that_has_only_ipv6_does_not_start_in_the_clear() {
+    // The pods of EKS with IPv6 have a way out over a link-local IPv4 address.
+    for addresses in [
+        &["fd00:10:244::2/64"][..],
+        &["fd00:10:244::2/64", "169.254.172.2/22"],
+    ] {
+        let stage = given(Stage::new("meshed"), addresses);
+        let before = rules::everything(&stage.netns);
+        let output = stage.add().fail(7);
+        let words = [
+            "emojivoto/web-meshed",
+            "fd00:10:244::2",
+            "disableIPv6=false",
+        ];
+        output.says(&words);
+        assert_eq!(before, rules::everything(&stage.netns));
+        assert!(!stage.record("eth0").exists());
+        let stage = stage.linkerd("ipv6", true);
+        stage.add().succeed();
+    }
+}
+
+#[test]
+fn a_pod_that_has_only_ipv6_starts_where_nothing_is_done() {
+    let stage = given(Stage::new("meshed"), &["fd00::2/64"]).linkerd("simulate", true);
+    stage.add().succeed().logs(&["WARN", "fd00::2"]);
+}
+
+/// Multus: each network has a result of its own.
+#[test]
+fn a_second_network_with_only_ipv6_is_a_warning_where_the_pod_has_ipv4() {
+    let network = Network::new();
+    let stage = Stage::in_namespace(fixtures::pod("meshed"), &network.pod);
+    let stage = given(stage, &["fd00::2/64"]);
+    let output = stage.add().interface("net1").succeed();
+    output.logs(&["WARN", "fd00::2", "disableIPv6=false"]);
+}
+
+#[test]
+fn check_says_that_ipv6_is_in_the_clear_and_is_no_error() {
+    let network = Network::new();
+    let stage = Stage::in_namespace(fixtures::pod("meshed"), &network.pod)
+        .linkerd("ipv6", false)
+        .top("cniVersion", "1.0.0");
+    let words = ["WARN", "fd00:244:1::2", "eth0", "disableIPv6=false"];
+    stage.add().succeed();
+    stage.call("CHECK").succeed().logs(&words);
+    std::fs::remove_file(stage.record("eth0")).expect("there is a record");
+    stage.call("CHECK").succeed().logs(&words);
+
+    let both = stage.linkerd("ipv6", true);
+    both.add().succeed();
+    let output = both.call("CHECK").succeed();
+    assert!(!output.stderr.contains("WARN"), "{}", output.stderr);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use linkerd_cni_integration::fixtures;
 use linkerd_cni_integration::rules::Family;
 use linkerd_cni_integration::stage::Stage;
 use linkerd_cni_integration::traffic::{As, Landed, Listener, Network};
-use serde_json::json;
+use serde_json::{Value, json};
 
 const INBOUND: u16 = 4143;
 const OUTBOUND: u16 = 4140;
@@ -154,17 +154,21 @@ fn loopback(network: &Network, family: Family) {
 }
 
 /// A pod with a network, after ADD.
-struct Mesh {
-    network: Network,
-    stage: Stage,
+pub(crate) struct Mesh {
+    pub(crate) network: Network,
+    pub(crate) stage: Stage,
 }
 
 // === impl Mesh ===
 
 impl Mesh {
     fn new(pod: &str, configure: impl FnOnce(Stage) -> Stage) -> Self {
+        Self::of(fixtures::pod(pod), configure)
+    }
+
+    pub(crate) fn of(pod: Value, configure: impl FnOnce(Stage) -> Stage) -> Self {
         let network = Network::new();
-        let stage = Stage::in_namespace(fixtures::pod(pod), &network.pod)
+        let stage = Stage::in_namespace(pod, &network.pod)
             .linkerd("subnets-to-ignore", json!(["192.168.77.0/24", "fd77::/64"]));
         let stage = configure(stage);
         let output = stage.add().succeed();
@@ -185,16 +189,16 @@ impl Mesh {
     }
 }
 
-fn pod(family: Family, port: u16) -> SocketAddr {
+pub(crate) fn pod(family: Family, port: u16) -> SocketAddr {
     SocketAddr::new(Network::pod_ip(family), port)
 }
 
-fn peer(family: Family, port: u16) -> SocketAddr {
+pub(crate) fn peer(family: Family, port: u16) -> SocketAddr {
     SocketAddr::new(Network::peer_ip(family), port)
 }
 
 #[track_caller]
-fn assert_redirected(landed: anyhow::Result<Landed>, port: u16, meant: SocketAddr) {
+pub(crate) fn assert_redirected(landed: anyhow::Result<Landed>, port: u16, meant: SocketAddr) {
     let landed = landed.unwrap_or_else(|error| panic!("to {meant}: {error:#}"));
     assert_eq!(
         (landed.port, landed.original),
@@ -204,7 +208,7 @@ fn assert_redirected(landed: anyhow::Result<Landed>, port: u16, meant: SocketAdd
 }
 
 #[track_caller]
-fn assert_untouched(landed: anyhow::Result<Landed>, port: u16) {
+pub(crate) fn assert_untouched(landed: anyhow::Result<Landed>, port: u16) {
     let landed = landed.unwrap_or_else(|error| panic!("to port {port}: {error:#}"));
     assert_eq!(
         (landed.port, landed.original),
