@@ -1,6 +1,6 @@
 //! Annotations are refused in words that name them, or end in rules and in nothing but rules.
 //!
-//! Input: the values of the five annotations, a unit separator (0x1f) between them.
+//! Input: the values of the annotations, a unit separator (0x1f) between them.
 
 #![no_main]
 
@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 
 use libfuzzer_sys::fuzz_target;
 use proxy_init_rules::{
-    Annotated, Config, Family, NatTable, Overrides, RawConfig, RuleSet, annotation,
+    Annotated, Config, Family, NatTable, Overrides, ProxyPorts, RawConfig, RuleSet, annotation,
 };
 
 fuzz_target!(|text: &str| {
-    let annotations: BTreeMap<String, String> = annotation::ALL
-        .iter()
+    let known = || annotation::ALL.into_iter().chain(annotation::PORTS);
+    let annotations: BTreeMap<String, String> = known()
         .zip(text.split('\u{1f}'))
         .map(|(key, value)| ((*key).to_owned(), value.to_owned()))
         .collect();
@@ -21,12 +21,14 @@ fuzz_target!(|text: &str| {
         object: "pod emojivoto/web",
         annotations: &annotations,
     };
-    match Overrides::read(&[object]) {
-        Ok(overrides) => only_rules(&overrides.apply(config())),
+    let overrides = Overrides::read(&[object]);
+    let ports = overrides.and_then(|read| Ok((read, ProxyPorts::annotated(&[object])?)));
+    match ports {
+        Ok((overrides, ports)) => only_rules(&ports.apply(overrides.apply(config()))),
         Err(error) => {
             let error = error.to_string();
             let names = |key| error.starts_with(&format!("annotation {key} of pod "));
-            assert!(annotation::ALL.iter().any(names), "{error}");
+            assert!(known().any(names), "{error}");
             assert!(!error.contains('\n'), "a message of many lines: {error}");
         }
     }

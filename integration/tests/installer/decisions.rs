@@ -4,15 +4,18 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use linkerd_cni_integration::api_server::{Fault, TOKEN};
+use linkerd_cni_integration::fixtures;
 use linkerd_cni_integration::netns::{Netns, unique_name};
 use linkerd_cni_integration::node::Node;
 use linkerd_cni_integration::plugin::Call;
 use linkerd_cni_integration::stage::Stage;
 use nix::sys::signal::Signal;
+use serde_json::json;
 
 const LISTENING: &str = "Listening for decisions on";
 const MISSING: &str = "The plugin's decisions are not shown here";
@@ -137,6 +140,48 @@ fn every_pods_decision_is_logged_and_counted() {
     ] {
         assert_eq!(metrics.value(sample), Some(value), "{sample}: {metrics:#?}");
     }
+}
+
+#[test]
+fn what_goes_around_the_proxy_stands_in_the_line_of_the_pod() {
+    let node = started();
+    let mut pod = fixtures::pod("meshed");
+    pod["spec"]["runtimeClassName"] = json!("kata-qemu");
+    // Its previous result has an address of IPv6.
+    let stage = Stage::in_namespace(pod, &Arc::new(Netns::new())).linkerd("ipv6", false);
+    on(&node, stage.add()).succeed();
+    node.wait("the decision", |node| node.logged("linkerd-cni: ") == 1);
+    let log = node.log();
+    let start = "WARN linkerd-cni: emojivoto/web-meshed redirected, but: ";
+    let line = log.lines().find(|line| line.contains(start));
+    let line = line.unwrap_or_else(|| panic!("{log}"));
+    for words in [
+        "runtimeClassName kata-qemu",
+        "fd00:244:1::2",
+        "backend=nft rules=",
+    ] {
+        assert!(line.contains(words), "{words}: {line}");
+    }
+    let counted = "linkerd_cni_add_total{backend=\"nft\",decision=\"redirect\"}";
+    assert_eq!(node.metrics().value(counted), Some(1.0));
+
+    // What a plugin of another version says: of nothing, and of more than is known here.
+    let other = |more: &str| {
+        format!(
+            "{{\"verb\":\"ADD\",\"namespace\":\"ns\",\"pod\":\"web\"{more},\
+             \"outcome\":{{\"decision\":\"redirect\",\"backend\":\"nft\",\"rules\":9}}}}"
+        )
+    };
+    tell(&node, other("").as_bytes());
+    node.wait("an earlier one's", |node| {
+        node.logged("INFO linkerd-cni: ns/web redirected") == 1
+    });
+    let later = r#","later":[1],"warnings":["a\u001b[31m\n[2026] INFO b"]"#;
+    tell(&node, other(later).as_bytes());
+    let escaped = "WARN linkerd-cni: ns/web redirected, but: a";
+    node.wait("a later one's", |node| node.logged(escaped) == 1);
+    let raw = |c: char| c.is_control() && c != '\n';
+    assert!(!node.log().contains(raw), "{:?}", node.log());
 }
 
 #[test]

@@ -76,7 +76,7 @@ fn connections_land_where_the_proxy_listens_whoever_says_it_with_native() {
 }
 
 fn land_where_the_proxy_listens(mode: &str, what: &str, place: Place) {
-    println!("{mode}: {what}");
+    eprintln!("{mode}: {what}");
     let [mut meshed, mut namespace] = ["meshed", "namespace"].map(fixtures::pod);
     place(&mut meshed, &mut namespace);
     let mesh = Mesh::of(meshed, |stage| {

@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// A node with records and a cache of its own, and a few pods.
-struct Node {
+pub(crate) struct Node {
     /// Whom to ask, and the configuration.
-    base: Stage,
+    pub(crate) base: Stage,
     records: TempDir,
     cache: TempDir,
     conf: TempDir,
@@ -25,15 +25,15 @@ struct Node {
 }
 
 #[derive(Clone)]
-struct Pod {
-    netns: Arc<Netns>,
+pub(crate) struct Pod {
+    pub(crate) netns: Arc<Netns>,
     container_id: String,
 }
 
 // === impl Node ===
 
 impl Node {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let node = Self {
             base: Stage::new("meshed"),
             records: scratch(),
@@ -70,7 +70,7 @@ impl Node {
     }
 
     /// A pod that has its rules, and no record.
-    fn unrecorded(&mut self, fixture: &str, name: &str) -> Pod {
+    pub(crate) fn unrecorded(&mut self, fixture: &str, name: &str) -> Pod {
         let pod = self.pod(fixture, name);
         self.add(&pod, name);
         fs::remove_file(self.record(&pod)).expect("there is a record");
@@ -92,7 +92,7 @@ impl Node {
     }
 
     /// What libcni remembers of the last pod.
-    fn remember(&self, more: Value) {
+    pub(crate) fn remember(&self, more: Value) {
         let pod = self.pods.last().expect("there is a pod");
         let mut file = json!({
             "kind": "cniCacheV1", "containerId": pod.container_id, "ifName": "eth0",
@@ -105,7 +105,7 @@ impl Node {
         fs::write(self.cache.path().join(path), file.to_string()).expect("it can be written");
     }
 
-    fn check(&self, words: &[&str]) -> Tool {
+    pub(crate) fn check(&self, words: &[&str]) -> Tool {
         Tool::new(&["check"])
             .args(words)
             .arg("--conf-dir")
@@ -115,7 +115,7 @@ impl Node {
     }
 
     /// Whom to ask, as the installer leaves it: the entry in the list.
-    fn has_entry(&self) {
+    pub(crate) fn has_entry(&self) {
         let mut ours = self.base.config.clone();
         ours["type"] = json!("linkerd-cni");
         let list = json!({"name": "net", "plugins": [ours]});
@@ -124,7 +124,7 @@ impl Node {
     }
 }
 
-fn args(name: &str) -> Value {
+pub(crate) fn args(name: &str) -> Value {
     json!([
         ["IgnoreUnknown", "1"],
         ["K8S_POD_NAMESPACE", "emojivoto"],
@@ -133,7 +133,7 @@ fn args(name: &str) -> Value {
 }
 
 /// The rows by pod; those that are no pod's by namespace.
-fn rows(document: &Value) -> HashMap<String, Value> {
+pub(crate) fn rows(document: &Value) -> HashMap<String, Value> {
     assert_eq!(document["version"], json!(1));
     let rows = document["attachments"].as_array().expect("a list");
     let key = |row: &Value| {

@@ -9,6 +9,7 @@ mod foreign;
 mod gc;
 mod matrix;
 mod native_matrix;
+mod notes;
 mod other_plugin;
 mod status;
 mod status_command;
