@@ -202,7 +202,12 @@ mod tests {
 
     #[test]
     fn an_unknown_annotation_that_is_near_to_none_is_not_taken_for_another() {
-        for unknown in ["skip-port", "skip-ports", "skip-everything", "skip-inbound-interfaces"] {
+        for unknown in [
+            "skip-port",
+            "skip-ports",
+            "skip-everything",
+            "skip-inbound-interfaces",
+        ] {
             let said = found(&[&format!("{PREFIX}{unknown}")]).join("\n");
             assert!(!said.contains("did you mean"), "{said}");
             assert!(
