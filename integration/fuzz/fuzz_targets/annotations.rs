@@ -1,6 +1,6 @@
 //! Annotations are refused in words that name them, or end in rules and in nothing but rules.
 //!
-//! Input: the values of the five annotations, a unit separator (0x1f) between them.
+//! Input: the values of the annotations, a unit separator (0x1f) between them.
 
 #![no_main]
 

@@ -25,10 +25,12 @@ fn a_meshed_pod_costs_two_requests() {
 }
 
 #[test]
-fn a_pod_with_all_five_annotations_costs_one_request() {
+fn a_pod_with_all_annotations_costs_one_request() {
     let stage = Stage::new("annotated")
         .annotate("config.linkerd.io/proxy-uid", "2102")
-        .annotate("config.linkerd.io/proxy-gid", "2102");
+        .annotate("config.linkerd.io/proxy-gid", "2102")
+        .annotate("config.linkerd.io/skip-outbound-subnets", "")
+        .annotate("config.linkerd.io/skip-interfaces", "");
     assert_eq!(requests_of(&stage).len(), 1);
 }
 

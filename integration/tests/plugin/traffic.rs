@@ -12,8 +12,8 @@ use linkerd_cni_integration::stage::Stage;
 use linkerd_cni_integration::traffic::{As, Landed, Listener, Network};
 use serde_json::json;
 
-const INBOUND: u16 = 4143;
-const OUTBOUND: u16 = 4140;
+pub(crate) const INBOUND: u16 = 4143;
+pub(crate) const OUTBOUND: u16 = 4140;
 const PROXY: u32 = 2102;
 
 #[test]
@@ -154,15 +154,15 @@ fn loopback(network: &Network, family: Family) {
 }
 
 /// A pod with a network, after ADD.
-struct Mesh {
-    network: Network,
-    stage: Stage,
+pub(crate) struct Mesh {
+    pub(crate) network: Network,
+    pub(crate) stage: Stage,
 }
 
 // === impl Mesh ===
 
 impl Mesh {
-    fn new(pod: &str, configure: impl FnOnce(Stage) -> Stage) -> Self {
+    pub(crate) fn new(pod: &str, configure: impl FnOnce(Stage) -> Stage) -> Self {
         let network = Network::new();
         let stage = Stage::in_namespace(fixtures::pod(pod), &network.pod)
             .linkerd("subnets-to-ignore", json!(["192.168.77.0/24", "fd77::/64"]));
@@ -173,7 +173,7 @@ impl Mesh {
         Self { network, stage }
     }
 
-    fn listen(&self, family: Family) -> Vec<Listener> {
+    pub(crate) fn listen(&self, family: Family) -> Vec<Listener> {
         let pod = [INBOUND, OUTBOUND, 80, 222, 4190, 4191, 5432, 5433, 8081];
         let mut listeners = Listener::all(&self.network.pod, family, &pod);
         listeners.extend(Listener::all(
@@ -185,16 +185,16 @@ impl Mesh {
     }
 }
 
-fn pod(family: Family, port: u16) -> SocketAddr {
+pub(crate) fn pod(family: Family, port: u16) -> SocketAddr {
     SocketAddr::new(Network::pod_ip(family), port)
 }
 
-fn peer(family: Family, port: u16) -> SocketAddr {
+pub(crate) fn peer(family: Family, port: u16) -> SocketAddr {
     SocketAddr::new(Network::peer_ip(family), port)
 }
 
 #[track_caller]
-fn assert_redirected(landed: anyhow::Result<Landed>, port: u16, meant: SocketAddr) {
+pub(crate) fn assert_redirected(landed: anyhow::Result<Landed>, port: u16, meant: SocketAddr) {
     let landed = landed.unwrap_or_else(|error| panic!("to {meant}: {error:#}"));
     assert_eq!(
         (landed.port, landed.original),
@@ -204,7 +204,7 @@ fn assert_redirected(landed: anyhow::Result<Landed>, port: u16, meant: SocketAdd
 }
 
 #[track_caller]
-fn assert_untouched(landed: anyhow::Result<Landed>, port: u16) {
+pub(crate) fn assert_untouched(landed: anyhow::Result<Landed>, port: u16) {
     let landed = landed.unwrap_or_else(|error| panic!("to port {port}: {error:#}"));
     assert_eq!(
         (landed.port, landed.original),

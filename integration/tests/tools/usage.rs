@@ -76,6 +76,10 @@ fn values_that_cannot_be_say_how_they_are_written() {
             &["explain", "--from", "10.0.0.1", "--to", "fd00::1:80"],
             "[fd00::2]:8080",
         ),
+        (
+            &["explain", "--interface", "net+"],
+            "write the name of one interface",
+        ),
         (&["check", "--all", "--pod", "a/b"], "cannot be used with"),
         (
             &["check", "--netns", "/x", "--pod", "a/b"],
