@@ -3,6 +3,7 @@
 //!
 //! The fixture's namespace skips outbound 25 and 587.
 
+use std::fs;
 use std::net::SocketAddr;
 
 use linkerd_cni_integration::backends;
@@ -115,7 +116,7 @@ fn only_the_outbound_ports_to_redirect_are_redirected() {
 }
 
 #[test]
-fn rules_of_every_kind_stand_in_their_order() {
+fn rules_of_every_kind_stand_in_their_order_and_check_knows_them_without_a_record() {
     for backend in backends::all() {
         let mesh = mesh(backend.mode, |stage| {
             stage
@@ -124,6 +125,8 @@ fn rules_of_every_kind_stand_in_their_order() {
                 .linkerd("outbound-subnets-to-ignore", json!(["10.2.0.0/16"]))
                 .linkerd("outbound-ports-to-redirect", json!([80, 443]))
         });
+        fs::remove_file(mesh.stage.record("eth0")).expect("there is a record");
+        mesh.stage.call("CHECK").succeed();
         for (chain, expected) in [
             (
                 "PROXY_INIT_REDIRECT",

@@ -252,6 +252,33 @@ fn on_a_terminal_lines_fit_and_verdicts_are_coloured() {
 }
 
 #[test]
+fn the_rules_that_annotations_ask_for_are_printed() {
+    let stage = Stage::new("meshed");
+    let conf = scratch();
+    let file = conf.path().join("10-net.conf");
+    fs::write(&file, stage.config.to_string()).expect("it can be written");
+    let said = Tool::new(&["rules", "--ipv6", "--conf"])
+        .arg(&file)
+        .args(&[
+            "--annotation",
+            "config.linkerd.io/skip-interfaces=net1,tun+",
+        ])
+        .args(&[
+            "--annotation",
+            "config.linkerd.io/skip-outbound-subnets=fd77::/64,10.0.0.0/8",
+        ])
+        .exits(0);
+    said.prints(&[
+        "-A PROXY_INIT_REDIRECT -i net1 ",
+        "-A PROXY_INIT_REDIRECT -i tun+ ",
+        "-A PROXY_INIT_OUTPUT -o net1 ",
+        "-A PROXY_INIT_OUTPUT -o tun+ ",
+        "-A PROXY_INIT_OUTPUT -d fd77::/64 ",
+    ]);
+    assert!(!said.stdout.contains("10.0.0.0"), "{said:#?}");
+}
+
+#[test]
 fn no_colour_goes_into_a_pipe() {
     let said = Tool::new(&["status", "--conf-dir", "/nowhere"]).exits(1);
     assert!(!said.stdout.contains('\u{1b}'), "{said:#?}");
