@@ -6,15 +6,17 @@
 use std::fs;
 use std::net::SocketAddr;
 
-use linkerd_cni_integration::backends;
 use linkerd_cni_integration::rules::{self, Family};
 use linkerd_cni_integration::stage::Stage;
 use linkerd_cni_integration::tool::Tool;
 use linkerd_cni_integration::traffic::{As, Network};
+use linkerd_cni_integration::{backends, fixtures};
 use serde_json::json;
 
-use crate::traffic::{INBOUND, Mesh, OUTBOUND, assert_redirected, assert_untouched, peer, pod};
+use crate::traffic::{Mesh, assert_redirected, assert_untouched, peer, pod};
 
+const INBOUND: u16 = 4143;
+const OUTBOUND: u16 = 4140;
 const FAMILIES: [Family; 2] = [Family::V4, Family::V6];
 
 #[test]
@@ -246,7 +248,7 @@ fn simulated_rules_are_logged_and_not_set() {
 
 /// A pod without subnets to ignore inbound.
 fn mesh(mode: &str, configure: impl FnOnce(Stage) -> Stage) -> Mesh {
-    Mesh::new("meshed", |stage| {
+    Mesh::of(fixtures::pod("meshed"), |stage| {
         let stage = stage
             .linkerd("iptables-mode", mode)
             .linkerd("subnets-to-ignore", json!([]))

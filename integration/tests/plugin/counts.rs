@@ -25,12 +25,10 @@ fn a_meshed_pod_costs_two_requests() {
 }
 
 #[test]
-fn a_pod_with_all_annotations_costs_one_request() {
+fn a_pod_with_all_five_annotations_costs_one_request() {
     let stage = Stage::new("annotated")
         .annotate("config.linkerd.io/proxy-uid", "2102")
-        .annotate("config.linkerd.io/proxy-gid", "2102")
-        .annotate("config.linkerd.io/skip-outbound-subnets", "")
-        .annotate("config.linkerd.io/skip-interfaces", "");
+        .annotate("config.linkerd.io/proxy-gid", "2102");
     assert_eq!(requests_of(&stage).len(), 1);
 }
 

@@ -10,10 +10,10 @@ use linkerd_cni_integration::fixtures;
 use linkerd_cni_integration::rules::Family;
 use linkerd_cni_integration::stage::Stage;
 use linkerd_cni_integration::traffic::{As, Landed, Listener, Network};
-use serde_json::json;
+use serde_json::{Value, json};
 
-pub(crate) const INBOUND: u16 = 4143;
-pub(crate) const OUTBOUND: u16 = 4140;
+const INBOUND: u16 = 4143;
+const OUTBOUND: u16 = 4140;
 const PROXY: u32 = 2102;
 
 #[test]
@@ -162,9 +162,13 @@ pub(crate) struct Mesh {
 // === impl Mesh ===
 
 impl Mesh {
-    pub(crate) fn new(pod: &str, configure: impl FnOnce(Stage) -> Stage) -> Self {
+    fn new(pod: &str, configure: impl FnOnce(Stage) -> Stage) -> Self {
+        Self::of(fixtures::pod(pod), configure)
+    }
+
+    pub(crate) fn of(pod: Value, configure: impl FnOnce(Stage) -> Stage) -> Self {
         let network = Network::new();
-        let stage = Stage::in_namespace(fixtures::pod(pod), &network.pod)
+        let stage = Stage::in_namespace(pod, &network.pod)
             .linkerd("subnets-to-ignore", json!(["192.168.77.0/24", "fd77::/64"]));
         let stage = configure(stage);
         let output = stage.add().succeed();
