@@ -85,6 +85,15 @@ impl Network {
     /// The peer's other IPv6 address, in fd77::/64.
     pub const PEER_ELSEWHERE_V6: Ipv6Addr = Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 1);
 
+    /// The pod's IPv4 address on its second interface.
+    pub const POD_SECOND_V4: Ipv4Addr = Ipv4Addr::new(10, 99, 1, 2);
+    /// The peer's IPv4 address there.
+    pub const PEER_SECOND_V4: Ipv4Addr = Ipv4Addr::new(10, 99, 1, 1);
+    /// The pod's IPv6 address on its second interface.
+    pub const POD_SECOND_V6: Ipv6Addr = Ipv6Addr::new(0xfd99, 0, 0, 0, 0, 0, 0, 2);
+    /// The peer's IPv6 address there.
+    pub const PEER_SECOND_V6: Ipv6Addr = Ipv6Addr::new(0xfd99, 0, 0, 0, 0, 0, 0, 1);
+
     /// Makes both namespaces and joins them.
     ///
     /// # Panics
@@ -129,6 +138,44 @@ impl Network {
         Self { pod, peer }
     }
 
+    /// Gives the pod a second interface of this name, which leads to the peer too.
+    ///
+    /// # Panics
+    ///
+    /// If there is one already.
+    pub fn join_again(&self, name: &str) {
+        let pod = self.pod.name();
+        self.peer.ip(&format!(
+            "link add {name} type veth peer name {name} netns {pod}\n"
+        ));
+        for (netns, v4, v6) in [
+            (&self.peer, Self::PEER_SECOND_V4, Self::PEER_SECOND_V6),
+            (&*self.pod, Self::POD_SECOND_V4, Self::POD_SECOND_V6),
+        ] {
+            netns.ip(&format!(
+                "link set {name} up\n\
+                 addr add {v4}/24 dev {name}\n\
+                 addr add {v6}/64 dev {name} nodad\n"
+            ));
+        }
+    }
+
+    /// The pod's address of this family on its second interface.
+    pub fn pod_second(family: Family) -> IpAddr {
+        match family {
+            Family::V4 => Self::POD_SECOND_V4.into(),
+            Family::V6 => Self::POD_SECOND_V6.into(),
+        }
+    }
+
+    /// The peer's address of this family there.
+    pub fn peer_second(family: Family) -> IpAddr {
+        match family {
+            Family::V4 => Self::PEER_SECOND_V4.into(),
+            Family::V6 => Self::PEER_SECOND_V6.into(),
+        }
+    }
+
     /// The pod's address of this family.
     pub fn pod_ip(family: Family) -> IpAddr {
         match family {
@@ -160,6 +207,16 @@ impl Network {
     /// If the connection does not come to be.
     pub fn inbound(&self, family: Family, port: u16) -> Result<Landed> {
         let to = SocketAddr::new(Self::pod_ip(family), port);
+        self.peer.enter(|| connect(to))
+    }
+
+    /// From the peer to a port of the pod's second interface.
+    ///
+    /// # Errors
+    ///
+    /// If the connection does not come to be.
+    pub fn inbound_by_second(&self, family: Family, port: u16) -> Result<Landed> {
+        let to = SocketAddr::new(Self::pod_second(family), port);
         self.peer.enter(|| connect(to))
     }
 

@@ -66,10 +66,12 @@ fn decide(
     };
     pod.validate()?;
     let resolution = clock.time(Phase::Api, || resolve(pod, &base, cluster))?;
-    let meshed = match resolution {
+    let mut meshed = match resolution {
         Resolution::Pass(why) => return Ok(Decided::pass(why)),
         Resolution::Meshed(meshed) => meshed,
     };
+    let left_alone = decision::left_alone(&meshed.config, &attachment.ifname);
+    meshed.warnings.extend(left_alone);
     for warning in &meshed.warnings {
         tracing::warn!(%pod, "{warning}");
     }

@@ -169,6 +169,17 @@ pub(crate) fn meshed(
     Ok(Meshed { config, warnings })
 }
 
+/// What to say of a pod whose interface of this name is left alone: it is meshed, and is not.
+#[must_use]
+pub(crate) fn left_alone(config: &Config, ifname: &str) -> Option<String> {
+    let mut interfaces = config.interfaces_to_ignore.iter();
+    let ignored = interfaces.find(|interface| interface.is_about(ifname))?;
+    Some(format!(
+        "interface {ifname} of this attachment is left alone ({ignored} is among the interfaces to \
+         ignore); all traffic over it bypasses the proxy"
+    ))
+}
+
 /// The control plane must reach the API server before its own proxies can.
 fn skip_api_server(ports: ApiServerPorts, config: &mut Config) -> Option<String> {
     let (ports, warning) = match ports {

@@ -26,6 +26,16 @@ pub(crate) fn addresses() -> Vec<Address> {
     interfaces.filter_map(address).collect()
 }
 
+/// The name of every interface of the namespace.
+#[must_use]
+pub(crate) fn names() -> Vec<String> {
+    let interfaces = getifaddrs().into_iter().flatten();
+    let mut names: Vec<String> = interfaces.map(|found| found.interface_name).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
 /// Whether an interface besides loopback and `ifname` is up. Devices that the kernel makes in
 /// every namespace (`tunl0`, `sit0`) are down.
 #[must_use]

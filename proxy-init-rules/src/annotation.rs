@@ -7,12 +7,22 @@ use crate::port::Excerpt;
 /// The prefix of all of linkerd's configuration annotations.
 const PREFIX: &str = "config.linkerd.io/";
 
+/// What the names of those start with that leave something alone.
+const SKIP: &str = "skip-";
+
+/// What [`SKIP_SUBNETS`] would be called if it were named after its direction.
+const SKIP_INBOUND_SUBNETS: &str = "config.linkerd.io/skip-inbound-subnets";
+
 /// Added to the configured inbound ports to ignore.
 pub const SKIP_INBOUND_PORTS: &str = "config.linkerd.io/skip-inbound-ports";
 /// Replaces the configured outbound ports to ignore.
 pub const SKIP_OUTBOUND_PORTS: &str = "config.linkerd.io/skip-outbound-ports";
 /// Replaces the configured subnets to ignore.
 pub const SKIP_SUBNETS: &str = "config.linkerd.io/skip-subnets";
+/// Ours: replaces the configured outbound subnets to ignore.
+pub const SKIP_OUTBOUND_SUBNETS: &str = "config.linkerd.io/skip-outbound-subnets";
+/// Ours: replaces the configured interfaces to ignore.
+pub const SKIP_INTERFACES: &str = "config.linkerd.io/skip-interfaces";
 /// Replaces the configured uid of the proxy.
 pub const PROXY_UID: &str = "config.linkerd.io/proxy-uid";
 /// Replaces the configured gid of the proxy.
@@ -28,12 +38,14 @@ pub const CONTROL_PORT: &str = "config.linkerd.io/control-port";
 
 /// The annotations that change the rules, whatever the proxy's container says. The four of
 /// [`crate::proxy_ports`] hold only where it does not say.
-pub const ALL: [&str; 5] = [
+pub const ALL: [&str; 7] = [
     SKIP_INBOUND_PORTS,
     SKIP_OUTBOUND_PORTS,
     SKIP_SUBNETS,
     PROXY_UID,
     PROXY_GID,
+    SKIP_OUTBOUND_SUBNETS,
+    SKIP_INTERFACES,
 ];
 
 /// The annotations that say where the proxy listens.
@@ -61,12 +73,12 @@ pub struct AnnotationError {
     pub(crate) reason: String,
 }
 
-/// An annotation that does nothing, and the one that was probably meant.
+/// An annotation that does nothing, and the one that was probably meant, if any is near.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suggestion {
     found: String,
     object: String,
-    meant: &'static str,
+    meant: Option<&'static str>,
 }
 
 // === impl Annotated ===
@@ -89,11 +101,15 @@ impl<'a> Annotated<'a> {
 
 impl fmt::Display for Suggestion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (found, object, meant) = (Excerpt::new(&self.found), &self.object, self.meant);
-        write!(
-            f,
-            "annotation {found} of {object} has no effect; did you mean {meant}?"
-        )
+        let (found, object) = (Excerpt::new(&self.found), &self.object);
+        write!(f, "annotation {found} of {object} has no effect; ")?;
+        match self.meant {
+            Some(meant) => write!(f, "did you mean {meant}?"),
+            None => {
+                let known: Vec<&str> = ALL.into_iter().filter_map(skipped).collect();
+                write!(f, "after {PREFIX}{SKIP} there can be {}", known.join(", "))
+            }
+        }
     }
 }
 
@@ -101,29 +117,39 @@ impl fmt::Display for Suggestion {
 /// `config.linkerd.io/skip-*`, or one within edit distance 2 of a known one.
 #[must_use]
 pub fn suggestions(of: Annotated<'_>) -> Vec<Suggestion> {
-    of.annotations
-        .keys()
+    let unknown = of.annotations.keys().filter(|found| {
+        // Longer than any known key by more than the distance: not worth the quadratic comparison.
+        !known().any(|known| known == *found) && found.len() <= 2 * SKIP_OUTBOUND_SUBNETS.len()
+    });
+    unknown
         .filter_map(|found| {
-            Some(Suggestion {
+            let meant = meant(found);
+            (meant.is_some() || skipped(found).is_some()).then(|| Suggestion {
                 found: found.clone(),
                 object: of.object.to_owned(),
-                meant: meant(found)?,
+                meant,
             })
         })
         .collect()
 }
 
+/// Those that change the rules.
+fn known() -> impl Iterator<Item = &'static str> {
+    ALL.into_iter().chain(PORTS)
+}
+
+/// The one that `found` is near to. One that is only nearest may do something else altogether.
 fn meant(found: &str) -> Option<&'static str> {
-    let known = || ALL.into_iter().chain(PORTS);
-    // Longer than any known key by more than the distance: not worth the quadratic comparison.
-    if known().any(|known| known == found) || found.len() > 2 * SKIP_OUTBOUND_PORTS.len() {
-        return None;
-    }
-    let skips = |name: &str| name.strip_prefix(PREFIX)?.strip_prefix("skip-").map(drop);
-    let nearest = known()
-        .filter(|known| skips(found).is_none() || skips(known).is_some())
-        .min_by_key(|known| distance(found, known))?;
-    (skips(found).is_some() || distance(found, nearest) <= 2).then_some(nearest)
+    let known = known().map(|known| (known, known));
+    let spelled = known.chain([(SKIP_INBOUND_SUBNETS, SKIP_SUBNETS)]);
+    let nearest = spelled.map(|(spelled, known)| (distance(found, spelled), known));
+    let (distance, known) = nearest.min_by_key(|(distance, _)| *distance)?;
+    (distance <= 2).then_some(known)
+}
+
+/// What is to be skipped, as the annotation's name has it.
+fn skipped(annotation: &str) -> Option<&str> {
+    annotation.strip_prefix(PREFIX)?.strip_prefix(SKIP)
 }
 
 /// Levenshtein distance, in characters: how many must be inserted, deleted or substituted.
@@ -167,17 +193,39 @@ mod tests {
                 r#"annotation "config.linkerd.io/skip-oubound-ports" of pod ns/web has no effect; did you mean config.linkerd.io/skip-outbound-ports?"#
             ]
         );
-        assert!(found(&["config.linkerd.io/skip-ports"])[0].contains("did you mean"));
         assert!(found(&["config.linkerd.io/proxy-uuid"])[0].ends_with("proxy-uid?"));
         assert!(found(&["config.linkerd.io/skip-subnet"])[0].ends_with("skip-subnets?"));
         assert!(found(&["config.linkerd.io/inbound-prot"])[0].ends_with("inbound-port?"));
-        assert!(found(&["config.linkerd.io/skip-port"])[0].contains("/skip-"));
+        assert!(found(&["config.linkerd.io/skip-inbound-subnets"])[0].ends_with("/skip-subnets?"));
+        assert!(found(&["config.linkerd.io/skip-interface"])[0].ends_with("skip-interfaces?"));
+    }
+
+    #[test]
+    fn an_unknown_annotation_that_is_near_to_none_is_not_taken_for_another() {
+        for unknown in [
+            "skip-port",
+            "skip-ports",
+            "skip-everything",
+            "skip-inbound-interfaces",
+        ] {
+            let said = found(&[&format!("{PREFIX}{unknown}")]).join("\n");
+            assert!(!said.contains("did you mean"), "{said}");
+            assert!(
+                said.ends_with(
+                    "has no effect; after config.linkerd.io/skip- there can be inbound-ports, \
+                     outbound-ports, subnets, outbound-subnets, interfaces"
+                ),
+                "{said}"
+            );
+        }
     }
 
     #[test]
     fn other_annotations_are_none_of_our_business() {
         let others = [
             SKIP_SUBNETS,
+            SKIP_OUTBOUND_SUBNETS,
+            SKIP_INTERFACES,
             "config.linkerd.io/proxy-cpu-request",
             "config.linkerd.io/opaque-ports",
             "config.linkerd.io/pod-inbound-ports",

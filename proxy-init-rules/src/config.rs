@@ -6,7 +6,10 @@ use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::port::{Port, PortRange};
+use crate::{
+    interface::Interface,
+    port::{Port, PortRange},
+};
 
 mod read;
 
@@ -27,6 +30,9 @@ pub struct RawConfig {
     pub inbound_ports_to_ignore: Value,
     pub outbound_ports_to_ignore: Value,
     pub subnets_to_ignore: Value,
+    pub outbound_ports_to_redirect: Value,
+    pub outbound_subnets_to_ignore: Value,
+    pub interfaces_to_ignore: Value,
     pub simulate: Value,
     pub use_wait_flag: Value,
     pub iptables_mode: Value,
@@ -55,6 +61,12 @@ pub struct Config {
     pub outbound_ports_to_ignore: Vec<PortRange>,
     /// Source subnets, of either family, whose inbound connections are left alone.
     pub subnets_to_ignore: Vec<IpNet>,
+    /// The only outbound ports to redirect; empty: all of them.
+    pub outbound_ports_to_redirect: Vec<Port>,
+    /// Destination subnets, of either family, to which outbound connections are left alone.
+    pub outbound_subnets_to_ignore: Vec<IpNet>,
+    /// Interfaces whose connections are left alone, in both directions.
+    pub interfaces_to_ignore: Vec<Interface>,
     /// Only say what would be done.
     pub simulate: bool,
     /// Kept for compatibility: the wait for the xtables lock is always on and always bounded.
@@ -136,6 +148,18 @@ impl TryFrom<RawConfig> for Config {
                 &raw.outbound_ports_to_ignore,
             )?,
             subnets_to_ignore: read::subnets("subnets-to-ignore", &raw.subnets_to_ignore)?,
+            outbound_ports_to_redirect: read::ports(
+                "outbound-ports-to-redirect",
+                &raw.outbound_ports_to_redirect,
+            )?,
+            outbound_subnets_to_ignore: read::subnets(
+                "outbound-subnets-to-ignore",
+                &raw.outbound_subnets_to_ignore,
+            )?,
+            interfaces_to_ignore: read::interfaces(
+                "interfaces-to-ignore",
+                &raw.interfaces_to_ignore,
+            )?,
             simulate: read::flag("simulate", &raw.simulate)?,
             use_wait_flag: read::flag("use-wait-flag", &raw.use_wait_flag)?,
             iptables_mode: read::mode("iptables-mode", &raw.iptables_mode)?,

@@ -19,6 +19,7 @@
 pub mod annotation;
 pub mod config;
 pub mod difference;
+pub mod interface;
 pub mod log_file;
 pub mod overrides;
 pub mod parse;
@@ -34,6 +35,7 @@ pub mod walk;
 pub use annotation::{Annotated, AnnotationError, Suggestion, suggestions};
 pub use config::{Config, ConfigError, Id, IptablesMode, RawConfig};
 pub use difference::{Difference, difference, difference_in_effect, taken};
+pub use interface::{Interface, InterfaceError};
 pub use log_file::{LogFile, LogFileError};
 pub use overrides::Overrides;
 pub use parse::{NatTable, ParseError};

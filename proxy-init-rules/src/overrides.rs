@@ -6,9 +6,10 @@ use ipnet::IpNet;
 use crate::{
     annotation::{
         Annotated, AnnotationError, MOST_BYTES, PROXY_GID, PROXY_UID, SKIP_INBOUND_PORTS,
-        SKIP_OUTBOUND_PORTS, SKIP_SUBNETS,
+        SKIP_INTERFACES, SKIP_OUTBOUND_PORTS, SKIP_OUTBOUND_SUBNETS, SKIP_SUBNETS,
     },
     config::{Config, Id},
+    interface::Interface,
     port::{Excerpt, PortRange, trim, unique},
     subnet,
 };
@@ -19,6 +20,8 @@ pub struct Overrides {
     skip_inbound_ports: Option<Vec<PortRange>>,
     skip_outbound_ports: Option<Vec<PortRange>>,
     skip_subnets: Option<Vec<IpNet>>,
+    skip_outbound_subnets: Option<Vec<IpNet>>,
+    skip_interfaces: Option<Vec<Interface>>,
     proxy_uid: Option<Option<Id>>,
     proxy_gid: Option<Option<Id>>,
 }
@@ -34,8 +37,10 @@ impl Overrides {
         Ok(Self {
             skip_inbound_ports: first(objects, SKIP_INBOUND_PORTS, ports)?,
             skip_outbound_ports: first(objects, SKIP_OUTBOUND_PORTS, ports)?,
-            skip_subnets: first(objects, SKIP_SUBNETS, |text| {
-                subnet::parse_list(text).map_err(|e| e.to_string())
+            skip_subnets: first(objects, SKIP_SUBNETS, subnets)?,
+            skip_outbound_subnets: first(objects, SKIP_OUTBOUND_SUBNETS, subnets)?,
+            skip_interfaces: first(objects, SKIP_INTERFACES, |text| {
+                Interface::parse_list(text).map_err(|e| e.to_string())
             })?,
             proxy_uid: first(objects, PROXY_UID, id)?,
             proxy_gid: first(objects, PROXY_GID, id)?,
@@ -55,6 +60,12 @@ impl Overrides {
         }
         if let Some(subnets) = self.skip_subnets {
             config.subnets_to_ignore = subnets;
+        }
+        if let Some(subnets) = self.skip_outbound_subnets {
+            config.outbound_subnets_to_ignore = subnets;
+        }
+        if let Some(interfaces) = self.skip_interfaces {
+            config.interfaces_to_ignore = interfaces;
         }
         if let Some(uid) = self.proxy_uid {
             config.proxy_uid = uid;
@@ -104,6 +115,10 @@ fn ports(text: &str) -> Result<Vec<PortRange>, String> {
     PortRange::parse_list(text).map_err(|e| e.to_string())
 }
 
+fn subnets(text: &str) -> Result<Vec<IpNet>, String> {
+    subnet::parse_list(text).map_err(|e| e.to_string())
+}
+
 fn id(text: &str) -> Result<Option<Id>, String> {
     let digits = trim(text);
     let unsigned = digits.strip_prefix('-').unwrap_or(digits);
@@ -134,6 +149,8 @@ mod tests {
             "incoming-proxy-port": 4143, "outgoing-proxy-port": 4140, "proxy-uid": 2102,
             "inbound-ports-to-ignore": ["4190", "4191"], "outbound-ports-to-ignore": ["3306"],
             "subnets-to-ignore": ["192.0.2.0/24"],
+            "outbound-subnets-to-ignore": ["198.51.100.0/24"],
+            "interfaces-to-ignore": ["net1"], "outbound-ports-to-redirect": [80],
         }));
         Config::try_from(raw.unwrap()).unwrap()
     }
@@ -175,6 +192,8 @@ mod tests {
                 (SKIP_INBOUND_PORTS, "8081, 4190"),
                 (SKIP_OUTBOUND_PORTS, "25"),
                 (SKIP_SUBNETS, "10.0.0.0/8"),
+                (SKIP_OUTBOUND_SUBNETS, "172.16.0.0/12,fd00::/8"),
+                (SKIP_INTERFACES, "net2, tun+"),
                 (PROXY_UID, "1000"),
                 (PROXY_GID, "1001"),
             ],
@@ -184,6 +203,10 @@ mod tests {
         assert_eq!(list(&config.inbound_ports_to_ignore), "4190,4191,8081");
         assert_eq!(list(&config.outbound_ports_to_ignore), "25");
         assert_eq!(config.subnets_to_ignore, ["10.0.0.0/8".parse().unwrap()]);
+        let outbound = ["172.16.0.0/12", "fd00::/8"].map(|net| net.parse().unwrap());
+        assert_eq!(config.outbound_subnets_to_ignore, outbound);
+        let interfaces = ["net2", "tun+"].map(|name| Interface::parse(name).unwrap());
+        assert_eq!(config.interfaces_to_ignore, interfaces);
         assert_eq!(config.proxy_uid.map(Id::get), Some(1000));
         assert_eq!(config.proxy_gid.map(Id::get), Some(1001));
     }
@@ -211,6 +234,36 @@ mod tests {
     }
 
     #[test]
+    fn line_ends_around_a_value_are_trimmed_and_those_inside_are_not() {
+        for around in ["\n", "\r\n", "\n\n", " \t\r\n"] {
+            let block = |value: &str| format!("{around}{value}{around}");
+            for (key, value) in [
+                (SKIP_INBOUND_PORTS, "8081, 9000-9010"),
+                (SKIP_OUTBOUND_PORTS, "25"),
+                (SKIP_SUBNETS, "10.0.0.0/8,fd00::/8"),
+                (SKIP_OUTBOUND_SUBNETS, "10.0.0.0/8"),
+                (SKIP_INTERFACES, "net2,tun+"),
+                (PROXY_UID, "1000"),
+                (PROXY_GID, "-1"),
+                (SKIP_OUTBOUND_PORTS, ""),
+            ] {
+                let plain = read(&[(key, value)], &[]).unwrap();
+                assert_eq!(read(&[(key, &block(value))], &[]).unwrap(), plain, "{key}");
+            }
+            for (key, value) in [
+                (SKIP_INBOUND_PORTS, "8081,\n9000"),
+                (SKIP_OUTBOUND_PORTS, "25\r\n587"),
+                (SKIP_SUBNETS, "10.0.0.0/8\n,fd00::/8"),
+                (SKIP_OUTBOUND_SUBNETS, "10.0.0.0/8,\r\nfd00::/8"),
+                (SKIP_INTERFACES, "net2\nnet3"),
+                (PROXY_UID, "1000\n0"),
+            ] {
+                assert!(read(&[(key, &block(value))], &[]).is_err(), "{key}");
+            }
+        }
+    }
+
+    #[test]
     fn hostile_values_are_errors() {
         let long = "80,".repeat(1 << 19);
         for (key, value) in [
@@ -220,6 +273,14 @@ mod tests {
             (SKIP_OUTBOUND_PORTS, "80\0"),
             (SKIP_INBOUND_PORTS, "٨٠"),
             (SKIP_INBOUND_PORTS, &long),
+            (SKIP_OUTBOUND_SUBNETS, "10.0.0.0/8 -j ACCEPT\nCOMMIT"),
+            (SKIP_INTERFACES, "net1 -j ACCEPT"),
+            (SKIP_INTERFACES, "net1\n-A OUTPUT -j ACCEPT"),
+            (SKIP_INTERFACES, "net1\" -j ACCEPT"),
+            (SKIP_INTERFACES, "-t"),
+            (SKIP_INTERFACES, "!net1"),
+            (SKIP_INTERFACES, "+"),
+            (SKIP_INTERFACES, &long),
             (PROXY_UID, "2102 -j ACCEPT"),
             (PROXY_UID, "+2102"),
             (PROXY_UID, "２１０２"),

@@ -194,11 +194,11 @@ impl fmt::Display for Excerpt {
 }
 
 /// Drops repeated items; the first appearance keeps its place.
-pub(crate) fn unique<T: Copy + Eq + std::hash::Hash>(items: Vec<T>) -> Vec<T> {
+pub(crate) fn unique<T: Clone + Eq + std::hash::Hash>(items: Vec<T>) -> Vec<T> {
     let mut seen = std::collections::HashSet::new();
     items
         .into_iter()
-        .filter(|item| seen.insert(*item))
+        .filter(|item| seen.insert(item.clone()))
         .collect()
 }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     config::Id,
+    interface::Interface,
     port::{Port, PortRange},
 };
 
@@ -44,6 +45,12 @@ pub enum Condition {
     TcpPorts(PortGroup),
     /// Packets from this subnet.
     Source(IpNet),
+    /// Packets to this subnet.
+    Destination(IpNet),
+    /// Packets that come in by this interface.
+    In(Interface),
+    /// Packets that leave by this interface.
+    Out(Interface),
     /// Packets that a process of this user sends.
     Uid(Id),
     /// Packets that a process of this group sends.
@@ -152,7 +159,7 @@ impl Chain {
         }
     }
 
-    fn is_inbound(self) -> bool {
+    pub(crate) fn is_inbound(self) -> bool {
         self.base() == Self::Prerouting
     }
 }
@@ -160,6 +167,22 @@ impl Chain {
 impl fmt::Display for Chain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+// === impl Condition ===
+
+impl Condition {
+    /// Whether rules of ours ask this in that chain: where a packet comes from and by what when it
+    /// comes in, where it goes and whose it is when it leaves.
+    pub(crate) fn can_stand_in(&self, chain: Chain) -> bool {
+        match self {
+            Self::Any | Self::Tcp | Self::TcpPorts(_) => true,
+            Self::Source(_) | Self::In(_) => chain.is_inbound(),
+            Self::Destination(_) | Self::Out(_) | Self::Uid(_) | Self::Gid(_) | Self::Loopback => {
+                !chain.is_inbound()
+            }
+        }
     }
 }
 
@@ -204,7 +227,7 @@ impl PortGroup {
         &self.0
     }
 
-    fn slots(&self) -> usize {
+    pub(crate) fn slots(&self) -> usize {
         self.0.iter().map(|port| port.slots()).sum()
     }
 }
@@ -271,7 +294,12 @@ impl Rule {
             (Condition::TcpPorts(ports), Action::Redirect(_)) => {
                 format!("redirect-port-{ports}-to-proxy-port")
             }
-            (Condition::Source(net), _) => format!("ignore-subnet-{net}"),
+            (Condition::Source(net) | Condition::Destination(net), _) => {
+                format!("ignore-subnet-{net}")
+            }
+            (Condition::In(interface) | Condition::Out(interface), _) => {
+                format!("ignore-interface-{interface}")
+            }
             (Condition::Uid(_), _) => "ignore-proxy-user-id".to_owned(),
             (Condition::Gid(_), _) => "ignore-proxy-group-id".to_owned(),
             (Condition::Loopback, _) => "ignore-loopback".to_owned(),
@@ -315,6 +343,9 @@ impl Rule {
             Condition::Tcp => "-p tcp ".to_owned(),
             Condition::TcpPorts(ports) => format!("-p tcp -m multiport --dports {ports} "),
             Condition::Source(net) => format!("-s {net} "),
+            Condition::Destination(net) => format!("-d {net} "),
+            Condition::In(interface) => format!("-i {interface} "),
+            Condition::Out(interface) => format!("-o {interface} "),
             Condition::Uid(id) => format!("-m owner --uid-owner {id} "),
             Condition::Gid(id) => format!("-m owner --gid-owner {id} "),
             Condition::Loopback => "-o lo ".to_owned(),
@@ -342,6 +373,10 @@ fn about(condition: &Condition) -> String {
         Condition::Tcp => "to every TCP port".to_owned(),
         Condition::TcpPorts(ports) => format!("to TCP port {ports}"),
         Condition::Source(net) => format!("from {net}"),
+        Condition::Destination(net) => format!("to {net}"),
+        Condition::In(interface) | Condition::Out(interface) => {
+            format!("over interface {interface}")
+        }
         Condition::Uid(id) => format!("of uid {id} (the proxy)"),
         Condition::Gid(id) => format!("of gid {id} (the proxy)"),
         Condition::Loopback => "over loopback".to_owned(),

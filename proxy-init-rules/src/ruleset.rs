@@ -1,8 +1,11 @@
 //! The rules of one address family, in their order (rules.md 3).
 
+use ipnet::IpNet;
+
 use crate::{
     config::Config,
-    port::PortRange,
+    interface::Interface,
+    port::{Port, PortRange},
     rule::{Action, Chain, Condition, Family, PortGroup, Rule},
 };
 
@@ -20,7 +23,7 @@ impl RuleSet {
         let rules = inbound(config, family)
             .into_iter()
             .chain([Rule::jump_to(Chain::Inbound)])
-            .chain(outbound(config))
+            .chain(outbound(config, family))
             .chain([Rule::jump_to(Chain::Outbound)])
             .collect();
         Self { family, rules }
@@ -62,69 +65,79 @@ impl RuleSet {
 }
 
 fn inbound(config: &Config, family: Family) -> Vec<Rule> {
-    let rule = |condition, action| Rule {
-        chain: Chain::Inbound,
-        condition,
-        action,
-    };
-    let redirect = Action::Redirect(config.incoming_proxy_port);
-    let subnets = config.subnets_to_ignore.iter();
-    // A subnet of the other family would make the whole transaction fail.
-    let subnets = subnets.filter(|net| family.owns(net));
-
-    let mut rules = ignored(Chain::Inbound, &config.inbound_ports_to_ignore);
-    rules.extend(subnets.map(|net| rule(Condition::Source(*net), Action::Return)));
-    if config.ports_to_redirect.is_empty() {
-        rules.push(rule(Condition::Tcp, redirect));
-    } else {
-        let only: Vec<PortRange> = config
-            .ports_to_redirect
-            .iter()
-            .map(|p| (*p).into())
-            .collect();
-        let groups = PortGroup::split(&only);
-        rules.extend(
-            groups
-                .into_iter()
-                .map(|ports| rule(Condition::TcpPorts(ports), redirect)),
-        );
-    }
+    let chain = Chain::Inbound;
+    let mut rules = over(chain, &config.interfaces_to_ignore, Condition::In);
+    rules.extend(ignored(chain, &config.inbound_ports_to_ignore));
+    let subnets = &config.subnets_to_ignore;
+    rules.extend(subnets_of(family, chain, subnets, Condition::Source));
+    let only = &config.ports_to_redirect;
+    rules.extend(redirected(chain, only, config.incoming_proxy_port));
     rules
 }
 
-fn outbound(config: &Config) -> Vec<Rule> {
-    let rule = |condition, action| Rule {
-        chain: Chain::Outbound,
-        condition,
-        action,
-    };
-    let mut rules = Vec::new();
-    rules.extend(
-        config
-            .proxy_uid
-            .map(|id| rule(Condition::Uid(id), Action::Return)),
-    );
-    rules.extend(
-        config
-            .proxy_gid
-            .map(|id| rule(Condition::Gid(id), Action::Return)),
-    );
-    rules.push(rule(Condition::Loopback, Action::Return));
-    rules.extend(ignored(Chain::Outbound, &config.outbound_ports_to_ignore));
-    let redirect = Action::Redirect(config.outgoing_proxy_port);
-    rules.push(rule(Condition::Tcp, redirect));
+fn outbound(config: &Config, family: Family) -> Vec<Rule> {
+    let chain = Chain::Outbound;
+    let user = config.proxy_uid.map(Condition::Uid);
+    let group = config.proxy_gid.map(Condition::Gid);
+    let own = user.into_iter().chain(group).chain([Condition::Loopback]);
+    let mut rules: Vec<Rule> = own.map(|condition| left_alone(chain, condition)).collect();
+    rules.extend(over(chain, &config.interfaces_to_ignore, Condition::Out));
+    rules.extend(ignored(chain, &config.outbound_ports_to_ignore));
+    let subnets = &config.outbound_subnets_to_ignore;
+    rules.extend(subnets_of(family, chain, subnets, Condition::Destination));
+    let only = &config.outbound_ports_to_redirect;
+    rules.extend(redirected(chain, only, config.outgoing_proxy_port));
     rules
+}
+
+fn left_alone(chain: Chain, condition: Condition) -> Rule {
+    Rule {
+        chain,
+        condition,
+        action: Action::Return,
+    }
+}
+
+/// What goes over loopback is left alone without: outbound by a rule of its own, and what then
+/// comes in has been through the table already.
+fn over(chain: Chain, interfaces: &[Interface], by: fn(Interface) -> Condition) -> Vec<Rule> {
+    let others = interfaces.iter().filter(|one| !one.is_loopback());
+    others
+        .map(|one| left_alone(chain, by(one.clone())))
+        .collect()
 }
 
 fn ignored(chain: Chain, ports: &[PortRange]) -> Vec<Rule> {
     let groups = PortGroup::split(ports).into_iter();
     groups
-        .map(|ports| Rule {
-            chain,
-            condition: Condition::TcpPorts(ports),
-            action: Action::Return,
-        })
+        .map(|ports| left_alone(chain, Condition::TcpPorts(ports)))
         .collect()
+}
+
+/// A subnet of the other family would make the whole transaction fail.
+fn subnets_of(
+    family: Family,
+    chain: Chain,
+    subnets: &[IpNet],
+    at: fn(IpNet) -> Condition,
+) -> Vec<Rule> {
+    let subnets = subnets.iter().filter(|net| family.owns(net));
+    subnets.map(|net| left_alone(chain, at(*net))).collect()
+}
+
+/// Everything, or only these ports.
+fn redirected(chain: Chain, only: &[Port], to: Port) -> Vec<Rule> {
+    let only: Vec<PortRange> = only.iter().map(|port| (*port).into()).collect();
+    let conditions = match PortGroup::split(&only) {
+        groups if groups.is_empty() => vec![Condition::Tcp],
+        groups => groups.into_iter().map(Condition::TcpPorts).collect(),
+    };
+    let rule = |condition| Rule {
+        chain,
+        condition,
+        action: Action::Redirect(to),
+    };
+    conditions.into_iter().map(rule).collect()
 }
 
 #[cfg(test)]

@@ -15,7 +15,9 @@ static RULES: LazyLock<RuleSet> = LazyLock::new(|| {
     let raw: RawConfig = serde_json::from_str(
         r#"{"incoming-proxy-port": 4143, "outgoing-proxy-port": 4140, "proxy-uid": 2102,
             "inbound-ports-to-ignore": ["4190", "4191", "8000-8010"],
-            "outbound-ports-to-ignore": ["25"], "subnets-to-ignore": ["10.1.0.0/16"]}"#,
+            "outbound-ports-to-ignore": ["25"], "subnets-to-ignore": ["10.1.0.0/16"],
+            "outbound-ports-to-redirect": [25, 80, 443], "interfaces-to-ignore": ["net1", "tun+"],
+            "outbound-subnets-to-ignore": ["10.2.0.0/16"]}"#,
     )
     .expect("JSON");
     RuleSet::new(&Config::try_from(raw).expect("valid"), Family::Ipv4)
@@ -59,22 +61,30 @@ fuzz_target!(|text: &str| {
 fn connections() -> impl Iterator<Item = Connection> {
     let own: IpAddr = [10, 244, 1, 2].into();
     let other: IpAddr = [10, 244, 1, 9].into();
-    let connection = move |way, from, to, port, uid| Connection {
+    let connection = move |way, from, to, port, uid, interface: &str| Connection {
         way,
         from,
         from_port: None,
         to: (to, port).into(),
-        interface: Some("eth0".to_owned()),
+        interface: Some(interface.to_owned()),
         uid,
         gid: None,
         own: vec![own],
     };
     [80, 4190, 8005, 65535]
         .into_iter()
-        .map(move |port| connection(Way::Inbound, other, own, port, None))
-        .chain([25, 443].into_iter().flat_map(move |port| {
-            [None, Some(1000), Some(2102)]
-                .map(|uid| connection(Way::Outbound, own, other, port, uid))
+        .flat_map(move |port| {
+            ["eth0", "net1", "tun0"]
+                .map(|name| connection(Way::Inbound, other, own, port, None, name))
+        })
+        .chain([25, 443, 8443].into_iter().flat_map(move |port| {
+            [
+                (None, "eth0"),
+                (Some(1000), "eth0"),
+                (Some(1000), "net1"),
+                (Some(2102), "eth0"),
+            ]
+            .map(|(uid, name)| connection(Way::Outbound, own, other, port, uid, name))
         }))
 }
 

@@ -56,6 +56,10 @@ fn what_the_values_say_is_in_the_rules() {
         "--dports 5191,5190,222,5432:5433 ",
         "-s 2001:db8::/32 ",
         "--dports 80,443 ",
+        "-d 2001:db8:1::/48 ",
+        "-i net1 ",
+        "-o tun+ ",
+        "--dports 80,443,8080 ",
         "--to-ports 5143",
         "--uid-owner 12102 ",
         "--gid-owner 12103 ",
@@ -65,6 +69,7 @@ fn what_the_values_say_is_in_the_rules() {
         assert!(text.contains(wanted), "lacks {wanted:?}:\n{text}");
     }
     assert!(!text.contains("192.0.2"), "{text}");
+    assert!(!text.contains("198.51.100"), "{text}");
 }
 
 #[test]
@@ -97,6 +102,32 @@ fn keys_of_the_log_file_are_there_only_if_there_is_one() {
     let config: Value = serde_json::from_str(&chart.network_configuration()).expect("JSON");
     assert_eq!(config["log_file"], "/var/log/l.log");
     assert_eq!(config["log_file_max_bytes"], 10_485_760);
+}
+
+/// An entry on a node that says the same stays byte for byte, whichever chart made it.
+#[test]
+fn keys_that_the_present_chart_does_not_know_are_there_only_if_they_say_something() {
+    const OURS: [&str; 3] = [
+        "outbound-ports-to-redirect",
+        "outbound-subnets-to-ignore",
+        "interfaces-to-ignore",
+    ];
+    for chart in [
+        Chart::new(),
+        Chart::new().set("outboundPortsToRedirect", &json!(" , ")),
+    ] {
+        let linkerd = linkerd(&chart);
+        for key in OURS {
+            assert_eq!(linkerd.get(key), None, "{key}");
+        }
+    }
+    let linkerd = linkerd(&Chart::new().values("everything.yaml"));
+    assert_eq!(linkerd[OURS[0]], json!([80, 443, 8080]));
+    assert_eq!(
+        linkerd[OURS[1]],
+        json!(["198.51.100.0/24", "2001:db8:1::/48"])
+    );
+    assert_eq!(linkerd[OURS[2]], json!(["net1", "tun+"]));
 }
 
 /// What a user wrote stays inside of its JSON string.

@@ -58,6 +58,20 @@ fn bad_values() -> Vec<(&'static str, Value, &'static [&'static str])> {
         ("ports-to-redirect", json!([0]), &["0"]),
         ("ports-to-redirect", json!(["http"]), &["http"]),
         ("ports-to-redirect", json!([65536]), &["65536"]),
+        ("outbound-ports-to-redirect", json!([0]), &["0"]),
+        ("outbound-ports-to-redirect", json!(["80-90"]), &["80-90"]),
+        (
+            "outbound-subnets-to-ignore",
+            json!(["10.0.0.0/8 -j ACCEPT"]),
+            &["-j ACCEPT"],
+        ),
+        ("interfaces-to-ignore", json!(["eth0/1"]), &["eth0/1"]),
+        ("interfaces-to-ignore", json!(["net1", "net*"]), &["net*"]),
+        (
+            "interfaces-to-ignore",
+            json!(["+"]),
+            &["stands for every interface"],
+        ),
     ]
 }
 

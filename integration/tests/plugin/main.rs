@@ -5,6 +5,7 @@
 
 mod annotations;
 mod api;
+mod bypass;
 mod check;
 mod configuration;
 mod counts;

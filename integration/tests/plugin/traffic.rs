@@ -177,7 +177,7 @@ impl Mesh {
         Self { network, stage }
     }
 
-    fn listen(&self, family: Family) -> Vec<Listener> {
+    pub(crate) fn listen(&self, family: Family) -> Vec<Listener> {
         let pod = [INBOUND, OUTBOUND, 80, 222, 4190, 4191, 5432, 5433, 8081];
         let mut listeners = Listener::all(&self.network.pod, family, &pod);
         listeners.extend(Listener::all(

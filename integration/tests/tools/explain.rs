@@ -77,6 +77,81 @@ fn explain_agrees_with_the_kernel_where_only_some_ports_are_redirected() {
 }
 
 #[test]
+fn explain_agrees_with_the_kernel_about_interfaces_and_where_connections_go() {
+    for mode in ["nft", "legacy", "native"] {
+        let mesh = Mesh::with(mode, |stage| {
+            stage
+                .linkerd("interfaces-to-ignore", json!(["net+"]))
+                .linkerd("outbound-ports-to-redirect", json!([80, 3306]))
+                .linkerd(
+                    "outbound-subnets-to-ignore",
+                    json!(["192.168.77.0/24", "fd77::/64"]),
+                )
+        });
+        mesh.network.join_again("net1");
+        for family in [Family::V4, Family::V6] {
+            let _listening = mesh.listen(family);
+            mesh.inbound(family, 8081);
+            let landed = mesh.network.inbound_by_second(family, 8081);
+            let to = SocketAddr::new(Network::pod_second(family), 8081);
+            let from = Network::peer_second(family).to_string();
+            mesh.agree(landed, &from, to, None);
+            for port in [80, 587, 3306] {
+                mesh.outbound(As::APP, peer(family, port));
+            }
+            for ip in [
+                Network::peer_elsewhere(family),
+                Network::peer_second(family),
+            ] {
+                mesh.outbound(As::APP, SocketAddr::new(ip, 80));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_interface_may_be_named_if_the_connection_can_go_over_it() {
+    let mesh = Mesh::with("nft", |stage| {
+        stage.linkerd("interfaces-to-ignore", json!(["net1"]))
+    });
+    mesh.network.join_again("net1");
+    let ask = |from: &str, to: &str, interface: &str| {
+        let words = [
+            "explain",
+            "--from",
+            from,
+            "--to",
+            to,
+            "--interface",
+            interface,
+        ];
+        Tool::new(&words)
+            .arg("--netns")
+            .arg(mesh.network.pod.path())
+    };
+    for (from, to) in [
+        ("192.0.2.1", "10.244.1.2:80"),
+        ("10.244.1.2", "192.0.2.1:80"),
+    ] {
+        ask(from, to, "net1")
+            .exits(0)
+            .prints(&["(interface net1)", "ends: untouched"]);
+        ask(from, to, "eth0")
+            .exits(0)
+            .prints(&["(interface eth0)", "ends: proxy "]);
+        ask(from, to, "net2")
+            .exits(2)
+            .complains(&["the pod has no interface net2; it has eth0, lo, net1"]);
+        ask(from, to, "lo")
+            .exits(2)
+            .complains(&["does not go over lo"]);
+    }
+    ask("127.0.0.1", "127.0.0.1:80", "net1")
+        .exits(2)
+        .complains(&["a connection over loopback does not go over net1"]);
+}
+
+#[test]
 fn explain_agrees_with_the_kernel_about_rules_of_others() {
     for (mode, tables) in [("nft", Tables::Nft), ("legacy", Tables::Legacy)] {
         let mesh = Mesh::new(mode, json!([]));
@@ -193,12 +268,16 @@ struct Mesh {
 
 impl Mesh {
     fn new(mode: &str, only: serde_json::Value) -> Self {
+        Self::with(mode, |stage| stage.linkerd("ports-to-redirect", only))
+    }
+
+    fn with(mode: &str, configure: impl FnOnce(Stage) -> Stage) -> Self {
         let network = Network::new();
         let stage = Stage::in_namespace(fixtures::pod("meshed"), &network.pod)
             .linkerd("iptables-mode", mode)
             .linkerd("proxy-gid", 2103)
-            .linkerd("ports-to-redirect", only)
             .linkerd("subnets-to-ignore", json!(["192.168.77.0/24", "fd77::/64"]));
+        let stage = configure(stage);
         stage.add().succeed();
         Self {
             network,

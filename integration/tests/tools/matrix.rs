@@ -52,6 +52,15 @@ pub(crate) fn every_kind_of_rule(mode: &str) -> Stage {
             "subnets-to-ignore",
             json!(["192.168.77.0/24", "10.9.0.0/16", "fd77::/64", "fd78::/64"]),
         )
+        .linkerd("interfaces-to-ignore", json!(["net1", "tun+"]))
+        .linkerd(
+            "outbound-ports-to-redirect",
+            json!((9000..9020).collect::<Vec<_>>()),
+        )
+        .linkerd(
+            "outbound-subnets-to-ignore",
+            json!(["192.168.77.0/24", "10.9.0.0/16", "fd77::/64", "fd78::/64"]),
+        )
         .top("cniVersion", "1.0.0")
 }
 
@@ -241,9 +250,9 @@ impl Rule {
             (at + 1, format!("4999,{rest}"))
         } else if let Some(at) = value("--uid-owner").or(value("--gid-owner")) {
             (at + 1, "4999".to_owned())
-        } else if let Some(at) = value("-s") {
+        } else if let Some(at) = value("-s").or(value("-d")) {
             (at + 1, words[at + 1].replace('7', "6").replace('9', "8"))
-        } else if let Some(at) = value("-o") {
+        } else if let Some(at) = value("-i").or(value("-o")) {
             (at + 1, "eth9".to_owned())
         } else {
             words.splice(0..0, ["-p".to_owned(), "tcp".to_owned()]);

@@ -76,6 +76,10 @@ fn values_that_cannot_be_say_how_they_are_written() {
             &["explain", "--from", "10.0.0.1", "--to", "fd00::1:80"],
             "[fd00::2]:8080",
         ),
+        (
+            &["explain", "--interface", "net+"],
+            "write the name of one interface",
+        ),
         (&["check", "--all", "--pod", "a/b"], "cannot be used with"),
         (
             &["check", "--netns", "/x", "--pod", "a/b"],
@@ -245,6 +249,33 @@ fn on_a_terminal_lines_fit_and_verdicts_are_coloured() {
     }
     let check = on_a_terminal(&format!("linkerd-cni check {netns}"));
     assert!(check.contains("\u{1b}[31m1 difference\u{1b}[0m"), "{check}");
+}
+
+#[test]
+fn the_rules_that_annotations_ask_for_are_printed() {
+    let stage = Stage::new("meshed");
+    let conf = scratch();
+    let file = conf.path().join("10-net.conf");
+    fs::write(&file, stage.config.to_string()).expect("it can be written");
+    let said = Tool::new(&["rules", "--ipv6", "--conf"])
+        .arg(&file)
+        .args(&[
+            "--annotation",
+            "config.linkerd.io/skip-interfaces=net1,tun+",
+        ])
+        .args(&[
+            "--annotation",
+            "config.linkerd.io/skip-outbound-subnets=fd77::/64,10.0.0.0/8",
+        ])
+        .exits(0);
+    said.prints(&[
+        "-A PROXY_INIT_REDIRECT -i net1 ",
+        "-A PROXY_INIT_REDIRECT -i tun+ ",
+        "-A PROXY_INIT_OUTPUT -o net1 ",
+        "-A PROXY_INIT_OUTPUT -o tun+ ",
+        "-A PROXY_INIT_OUTPUT -d fd77::/64 ",
+    ]);
+    assert!(!said.stdout.contains("10.0.0.0"), "{said:#?}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 mod values;
 
-use values::{Source, key_value, pod, source, target};
+use values::{Source, interface, key_value, pod, source, target};
 
 /// linkerd's CNI plugin: redirects a meshed pod's TCP traffic through the linkerd proxy.
 ///
@@ -91,6 +91,9 @@ Examples:
     linkerd-cni explain --pod emojivoto/web-5f86686c4d-ftsbw --from 10.244.1.2 --to 10.96.0.20:5432
     linkerd-cni explain --pod emojivoto/web-5f86686c4d-ftsbw \\
       --from 10.244.1.2 --to 10.96.0.20:5432 --uid 2102
+  does what comes in by a second interface?
+    linkerd-cni explain --pod emojivoto/web-5f86686c4d-ftsbw \\
+      --from 192.168.7.9 --to 10.244.1.2:8080 --interface net1
 
 Exit status: 0 explained, 2 usage or not possible.")]
 pub(super) struct ExplainArguments {
@@ -102,6 +105,10 @@ pub(super) struct ExplainArguments {
     /// Where it is meant to go.
     #[arg(long, value_name = "IP:PORT", value_parser = target)]
     pub(super) to: SocketAddr,
+    /// The interface of the pod by which it comes in or goes out; left out: the one with the pod's
+    /// address that it goes to, or by which the kernel would send it.
+    #[arg(long, value_name = "NAME", value_parser = interface)]
+    pub(super) interface: Option<String>,
     /// The user whose process makes it; the proxy's is usually 2102. Left out: nobody that a rule
     /// is about.
     #[arg(long, value_name = "N")]

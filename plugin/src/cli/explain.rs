@@ -56,7 +56,7 @@ fn namespace(arguments: &ExplainArguments) -> Result<PathBuf, String> {
 /// In the namespace of the calling thread.
 fn explain(arguments: &ExplainArguments) -> Result<Explanation, String> {
     let addresses = interfaces::addresses();
-    let connection = connection(arguments, &addresses);
+    let connection = connection(arguments, &addresses)?;
     let family = if arguments.to.is_ipv4() {
         Family::Ipv4
     } else {
@@ -84,7 +84,7 @@ fn overtakers(family: Family, way: Way) -> Vec<Overtaker> {
     overtakers
 }
 
-fn connection(arguments: &ExplainArguments, addresses: &[Address]) -> Connection {
+fn connection(arguments: &ExplainArguments, addresses: &[Address]) -> Result<Connection, String> {
     let (from, to) = (arguments.from.ip, arguments.to);
     let to_pod = to.ip().is_loopback() || is_own(addresses, to.ip());
     let from_pod = from.is_loopback() || is_own(addresses, from);
@@ -93,20 +93,38 @@ fn connection(arguments: &ExplainArguments, addresses: &[Address]) -> Connection
         (_, true) => Way::Loopback,
         (_, false) => Way::Outbound,
     };
-    Connection {
+    Ok(Connection {
         way,
         from,
         from_port: arguments.from.port,
         to,
-        interface: match way {
-            Way::Inbound => interfaces::interface_of(to.ip(), addresses),
-            Way::Outbound => interfaces::towards(to, addresses),
-            Way::Loopback => Some("lo".to_owned()),
+        interface: match (&arguments.interface, way) {
+            (Some(name), way) => Some(given(name, way)?),
+            (None, Way::Inbound) => interfaces::interface_of(to.ip(), addresses),
+            (None, Way::Outbound) => interfaces::towards(to, addresses),
+            (None, Way::Loopback) => Some("lo".to_owned()),
         },
         uid: arguments.uid,
         gid: arguments.gid,
         own: addresses.iter().map(|address| address.ip).collect(),
+    })
+}
+
+/// The interface that somebody named, if the connection can go over it.
+fn given(name: &str, way: Way) -> Result<String, String> {
+    if (way == Way::Loopback) != (name == "lo") {
+        return Err(format!(
+            "a connection {way} does not go over {name}; leave --interface out"
+        ));
     }
+    let there = interfaces::names();
+    if there.iter().any(|interface| interface == name) {
+        return Ok(name.to_owned());
+    }
+    Err(format!(
+        "the pod has no interface {name}; it has {}",
+        there.join(", ")
+    ))
 }
 
 fn is_own(addresses: &[Address], ip: std::net::IpAddr) -> bool {

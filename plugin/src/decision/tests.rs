@@ -134,6 +134,32 @@ fn an_annotation_that_does_not_parse_fails_the_pod() {
 }
 
 #[test]
+fn a_pod_whose_own_interface_is_left_alone_is_told_of() {
+    let skipping = |interfaces: &str| {
+        let pod = with_proxy(json!({
+            "metadata": {"annotations": {"config.linkerd.io/skip-interfaces": interfaces}},
+        }));
+        decide(&pod, None).0
+    };
+    for (interfaces, ifname, expected) in [
+        ("net1,eth0", "eth0", true),
+        ("e+", "eth0", true),
+        ("net1", "net1", true),
+        ("net1", "eth0", false),
+        ("eth", "eth0", false),
+        ("", "eth0", false),
+    ] {
+        let said = left_alone(&skipping(interfaces), ifname);
+        assert_eq!(said.is_some(), expected, "{interfaces} {ifname}: {said:?}");
+    }
+    assert_eq!(
+        left_alone(&skipping("e+"), "eth0").unwrap(),
+        "interface eth0 of this attachment is left alone (e+ is among the interfaces to ignore); \
+         all traffic over it bypasses the proxy"
+    );
+}
+
+#[test]
 fn a_misspelt_annotation_is_a_warning() {
     let typo = with_proxy(json!({
         "metadata": {"annotations": {"config.linkerd.io/skip-oubound-ports": "3306"}},

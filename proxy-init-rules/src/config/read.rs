@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::{ConfigError, Id, IptablesMode};
 use crate::{
+    interface::Interface,
     port::{Excerpt, Port, PortRange, unique},
     subnet,
 };
@@ -87,8 +88,14 @@ pub(super) fn subnets(key: &'static str, value: &Value) -> Read<Vec<IpNet>> {
     })
 }
 
+pub(super) fn interfaces(key: &'static str, value: &Value) -> Read<Vec<Interface>> {
+    items(key, value, "the name of an interface", |text| {
+        Interface::parse_list(text).map_err(|e| e.to_string())
+    })
+}
+
 /// A list of texts (numbers accepted), each of which may hold several items.
-fn items<T: Copy + Eq + std::hash::Hash>(
+fn items<T: Clone + Eq + std::hash::Hash>(
     key: &'static str,
     value: &Value,
     one: &str,

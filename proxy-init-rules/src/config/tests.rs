@@ -19,6 +19,8 @@ fn absent_null_and_empty_values_have_the_defaults() {
         "incoming-proxy-port": 4143, "outgoing-proxy-port": 4140, "proxy-uid": null,
         "proxy-gid": 0, "ports-to-redirect": [], "inbound-ports-to-ignore": [""],
         "outbound-ports-to-ignore": null, "subnets-to-ignore": [], "simulate": false,
+        "outbound-ports-to-redirect": [""], "outbound-subnets-to-ignore": null,
+        "interfaces-to-ignore": ["", " "],
         "use-wait-flag": null, "iptables-mode": "", "ipv6": false, "unknown": {"a": 1},
     }))
     .unwrap();
@@ -35,6 +37,8 @@ fn numbers_and_strings_are_accepted_in_lists() {
         "inbound-ports-to-ignore": ["4191", 4190, " 8000 - 8010 ", "25,587"],
         "outbound-ports-to-ignore": ["0-65535"],
         "subnets-to-ignore": ["10.1.0.0/8", "fd00::/8"], "iptables-mode": "auto",
+        "outbound-ports-to-redirect": ["80", 443], "interfaces-to-ignore": ["net1,tun+", "net1"],
+        "outbound-subnets-to-ignore": ["192.0.2.1/24", "192.0.2.0/24"],
     }))
     .unwrap();
     let shown = serde_json::to_value(&config).unwrap();
@@ -47,6 +51,9 @@ fn numbers_and_strings_are_accepted_in_lists() {
         shown["subnets-to-ignore"],
         json!(["10.0.0.0/8", "fd00::/8"])
     );
+    assert_eq!(shown["outbound-ports-to-redirect"], json!([80, 443]));
+    assert_eq!(shown["outbound-subnets-to-ignore"], json!(["192.0.2.0/24"]));
+    assert_eq!(shown["interfaces-to-ignore"], json!(["net1", "tun+"]));
     assert_eq!(shown["iptables-mode"], json!("auto"));
     assert_eq!(parse(shown), Ok(config));
 }
@@ -112,6 +119,31 @@ fn every_fault_names_its_key_and_value() {
             "subnets-to-ignore",
             json!(["10.0.0.0/33"]),
             "is not a subnet",
+        ),
+        (
+            "outbound-ports-to-redirect",
+            json!(["80-90"]),
+            "80-90 is not a port",
+        ),
+        (
+            "outbound-subnets-to-ignore",
+            json!(["10.0.0.0/8", "ten"]),
+            r#"item 2: "ten" is not a subnet"#,
+        ),
+        (
+            "interfaces-to-ignore",
+            json!("net1"),
+            "is a string, not a list",
+        ),
+        (
+            "interfaces-to-ignore",
+            json!(["net1", "eth0:1"]),
+            r#"item 2: "eth0:1" is not the name of a network interface"#,
+        ),
+        (
+            "interfaces-to-ignore",
+            json!(["+"]),
+            "stands for every interface",
         ),
         ("simulate", json!("true"), "is a string, not true or false"),
         (

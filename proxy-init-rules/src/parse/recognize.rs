@@ -7,6 +7,7 @@ use ipnet::IpNet;
 
 use crate::{
     config::Id,
+    interface::Interface,
     port::{Port, PortRange},
     rule::{Action, Chain, Condition, Family, PortGroup, Rule},
 };
@@ -17,6 +18,8 @@ struct Options<'a> {
     protocol: Option<&'a str>,
     ports: Option<&'a str>,
     source: Option<&'a str>,
+    destination: Option<&'a str>,
+    input: Option<&'a str>,
     output: Option<&'a str>,
     uid: Option<&'a str>,
     gid: Option<&'a str>,
@@ -31,10 +34,13 @@ pub(super) fn rule(chain: Chain, words: &[String], family: Family) -> Option<Rul
     let action = options.action()?;
     // The kernel does not keep a subnet that holds everything; nothing else of ours returns all.
     let condition = match (condition, action) {
-        (Condition::Any, Action::Return) => Condition::Source(family.everything()),
+        (Condition::Any, Action::Return) if chain.is_inbound() => {
+            Condition::Source(family.everything())
+        }
+        (Condition::Any, Action::Return) => Condition::Destination(family.everything()),
         (condition, _) => condition,
     };
-    Some(Rule {
+    condition.can_stand_in(chain).then_some(Rule {
         chain,
         condition,
         action,
@@ -53,6 +59,8 @@ impl<'a> Options<'a> {
                     &mut options.ports
                 }
                 "-s" | "--source" => &mut options.source,
+                "-d" | "--destination" => &mut options.destination,
+                "-i" | "--in-interface" => &mut options.input,
                 "-o" | "--out-interface" => &mut options.output,
                 "--uid-owner" => &mut options.uid,
                 "--gid-owner" => &mut options.gid,
@@ -69,26 +77,43 @@ impl<'a> Options<'a> {
     }
 
     fn condition(&self) -> Option<Condition> {
-        let found = (
-            (self.protocol, self.ports),
-            self.source,
-            self.output,
-            (self.uid, self.gid),
-        );
-        match found {
-            ((None, None), None, None, (None, None)) => Some(Condition::Any),
-            ((Some("tcp"), None), None, None, (None, None)) => Some(Condition::Tcp),
-            ((Some("tcp"), Some(ports)), None, None, (None, None)) => {
-                group(ports).map(Condition::TcpPorts)
-            }
-            ((None, None), Some(net), None, (None, None)) => {
-                net.parse::<IpNet>().ok().map(Condition::Source)
-            }
-            ((None, None), None, Some("lo"), (None, None)) => Some(Condition::Loopback),
-            ((None, None), None, None, (Some(uid), None)) => id(uid).map(Condition::Uid),
-            ((None, None), None, None, (None, Some(gid))) => id(gid).map(Condition::Gid),
+        match (self.protocol, self.ports) {
+            (None, None) => self.without_protocol(),
+            (Some("tcp"), ports) if self.others().all(|other| other.is_none()) => match ports {
+                Some(ports) => group(ports).map(Condition::TcpPorts),
+                None => Some(Condition::Tcp),
+            },
             _ => None,
         }
+    }
+
+    /// Any packet, or one condition.
+    fn without_protocol(&self) -> Option<Condition> {
+        let net = |text: &str| text.parse::<IpNet>().ok();
+        let interface = |text: &str| Interface::parse(text).ok();
+        if self.others().flatten().count() > 1 {
+            return None;
+        }
+        match (self.source, self.destination, self.input, self.output) {
+            (Some(source), ..) => net(source).map(Condition::Source),
+            (_, Some(destination), ..) => net(destination).map(Condition::Destination),
+            (_, _, Some(input), _) => interface(input).map(Condition::In),
+            (.., Some("lo")) => Some(Condition::Loopback),
+            (.., Some(output)) => interface(output).map(Condition::Out),
+            _ => match (self.uid, self.gid) {
+                (Some(uid), _) => id(uid).map(Condition::Uid),
+                (_, Some(gid)) => id(gid).map(Condition::Gid),
+                (None, None) => Some(Condition::Any),
+            },
+        }
+    }
+
+    /// Everything but protocol and ports.
+    fn others(&self) -> impl Iterator<Item = Option<&'a str>> {
+        let nets = [self.source, self.destination];
+        let interfaces = [self.input, self.output];
+        let owners = [self.uid, self.gid];
+        [nets, interfaces, owners].into_iter().flatten()
     }
 
     fn action(&self) -> Option<Action> {

@@ -62,7 +62,13 @@ fn a_foreign_rule_is_never_taken_for_ours() {
         "-p tcp -m multiport ! --dports 80 -j RETURN",
         "-p tcp -j REDIRECT --to-ports 4143-4144",
         "-p tcp -j REDIRECT",
-        "-o eth0 -j RETURN",
+        "-i eth0 -j RETURN",
+        "-s 10.0.0.0/8 -j RETURN",
+        "-o eth0 -d 10.0.0.0/8 -j RETURN",
+        "-d 10.0.0.0/8 -m owner --uid-owner 5 -j RETURN",
+        "-p tcp -o eth0 -j RETURN",
+        "! -o eth0 -j RETURN",
+        "-o eth0/1 -j RETURN",
         "-m owner --uid-owner 0-5 -j RETURN",
         "-m owner ! --uid-owner 5 -j RETURN",
         "-p tcp -j ACCEPT",
@@ -96,23 +102,22 @@ fn configs() -> impl Strategy<Value = Config> {
         0..5,
     );
     let only = proptest::collection::vec(1u16..=65535, 0..40);
+    let interface = prop_oneof!["[a-z0-9._][a-z0-9._-]{0,13}[+0-9]", Just("lo".to_owned())];
+    let interfaces = proptest::collection::vec(interface, 0..5);
     (
-        1u16..,
-        1u16..,
-        any::<i32>(),
-        any::<i32>(),
-        only,
-        ports.clone(),
-        ports,
-        nets,
+        (1u16.., 1u16.., any::<i32>(), any::<i32>(), interfaces),
+        (only.clone(), ports.clone(), nets.clone()),
+        (only, ports, nets),
     )
         .prop_map(
-            |(incoming, outgoing, uid, gid, only, inbound, outbound, nets)| {
+            |((incoming, outgoing, uid, gid, interfaces), inbound, outbound)| {
                 let raw = RawConfig::from_value(&json!({
                     "incoming-proxy-port": incoming, "outgoing-proxy-port": outgoing,
-                    "proxy-uid": uid, "proxy-gid": gid, "ports-to-redirect": only,
-                    "inbound-ports-to-ignore": inbound, "outbound-ports-to-ignore": outbound,
-                    "subnets-to-ignore": nets,
+                    "proxy-uid": uid, "proxy-gid": gid, "interfaces-to-ignore": interfaces,
+                    "ports-to-redirect": inbound.0, "inbound-ports-to-ignore": inbound.1,
+                    "subnets-to-ignore": inbound.2, "outbound-ports-to-redirect": outbound.0,
+                    "outbound-ports-to-ignore": outbound.1,
+                    "outbound-subnets-to-ignore": outbound.2,
                 }));
                 Config::try_from(raw.unwrap()).unwrap()
             },
@@ -127,6 +132,15 @@ proptest! {
             let table = NatTable::parse(&rules.render_install(), family).unwrap();
             prop_assert_eq!(&table.rule_set(), &rules);
             prop_assert_eq!(crate::difference(&rules, &table), vec![]);
+            let joined = rules.joined();
+            for rule in rules.rules().iter().chain(joined.rules()) {
+                prop_assert!(rule.condition.can_stand_in(rule.chain), "{}", rule);
+            }
+            for rule in rules.rules() {
+                if let crate::Condition::TcpPorts(group) = &rule.condition {
+                    prop_assert!(group.slots() <= crate::PortGroup::MOST_SLOTS, "{}", rule);
+                }
+            }
         }
     }
 

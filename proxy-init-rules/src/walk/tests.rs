@@ -19,7 +19,11 @@ fn ours() -> NatTable {
         "outbound-ports-to-ignore": ["25"],
         "subnets-to-ignore": ["192.168.77.0/24"],
     }));
-    let rules = RuleSet::new(&Config::try_from(raw.unwrap()).unwrap(), Family::Ipv4);
+    table_of(raw.unwrap())
+}
+
+fn table_of(raw: RawConfig) -> NatTable {
+    let rules = RuleSet::new(&Config::try_from(raw).unwrap(), Family::Ipv4);
     NatTable::parse(&rules.render_install(), Family::Ipv4).unwrap()
 }
 
@@ -123,6 +127,49 @@ fn outbound_connections_end_where_our_rules_say() {
     ] {
         assert_eq!(end(&table, &connection), expected, "{connection:?}");
     }
+}
+
+#[test]
+fn interfaces_destinations_and_the_outbound_list_decide_where_connections_end() {
+    let raw = RawConfig::from_value(&json!({
+        "incoming-proxy-port": 4143, "outgoing-proxy-port": 4140, "interfaces-to-ignore": ["net+"],
+        "outbound-subnets-to-ignore": ["192.168.77.0/24"],
+        "outbound-ports-to-redirect": [80, 443],
+    }));
+    let table = table_of(raw.unwrap());
+    let by = |connection: Connection, interface: Option<&str>| Connection {
+        interface: interface.map(str::to_owned),
+        ..connection
+    };
+    let elsewhere = connection(Way::Outbound, POD, "192.168.77.9:80");
+    for (connection, expected) in [
+        (
+            inbound(PEER, 80),
+            "proxy inbound, port 4143 (rule 2 of PROXY_INIT_REDIRECT)",
+        ),
+        (
+            by(inbound(PEER, 80), Some("net1")),
+            "untouched (rule 1 of PROXY_INIT_REDIRECT leaves it alone)",
+        ),
+        (
+            outbound(443),
+            "proxy outbound, port 4140 (rule 4 of PROXY_INIT_OUTPUT)",
+        ),
+        (outbound(81), "untouched (no rule is about it)"),
+        (
+            by(outbound(80), Some("net1")),
+            "untouched (rule 2 of PROXY_INIT_OUTPUT leaves it alone)",
+        ),
+        (
+            elsewhere,
+            "untouched (rule 3 of PROXY_INIT_OUTPUT leaves it alone)",
+        ),
+    ] {
+        assert_eq!(end(&table, &connection), expected, "{connection:?}");
+    }
+    let unknown = walk(&table, &by(outbound(80), None));
+    let doubts: Vec<String> = unknown.doubts().map(|step| step.at.to_string()).collect();
+    assert_eq!(doubts, ["rule 2 of PROXY_INIT_OUTPUT"]);
 }
 
 #[test]

@@ -23,19 +23,24 @@ linkerd.io/created-by: {{ .Values.cliVersion | default (printf "linkerd/helm %s"
 {{- toJson $items }}
 {{- end }}
 
+{{/* The same for a list of single ports, as numbers. */}}
+{{- define "linkerd-cni.ports" -}}
+{{- $ports := list }}
+{{- range include "linkerd-cni.items" . | fromJsonArray }}
+{{- $ports = append $ports (int .) }}
+{{- end }}
+{{- toJson $ports }}
+{{- end }}
+
 {{/* The plugin's network configuration. Made as JSON from values, so that no value can break out. */}}
 {{- define "linkerd-cni.config" -}}
 {{- $values := .Values }}
 {{- $inbound := list (toString $values.proxyAdminPort) (toString $values.proxyControlPort) }}
-{{- $redirect := list }}
-{{- range include "linkerd-cni.items" $values.portsToRedirect | fromJsonArray }}
-{{- $redirect = append $redirect (int .) }}
-{{- end }}
 {{- $linkerd := dict
   "incoming-proxy-port" (int $values.inboundProxyPort)
   "outgoing-proxy-port" (int $values.outboundProxyPort)
   "proxy-uid" (int64 $values.proxyUID)
-  "ports-to-redirect" $redirect
+  "ports-to-redirect" (include "linkerd-cni.ports" $values.portsToRedirect | fromJsonArray)
   "inbound-ports-to-ignore" (include "linkerd-cni.items" $values.ignoreInboundPorts | fromJsonArray | concat $inbound)
   "outbound-ports-to-ignore" (include "linkerd-cni.items" $values.ignoreOutboundPorts | fromJsonArray)
   "subnets-to-ignore" $values.ignoreSubnets
@@ -45,6 +50,16 @@ linkerd.io/created-by: {{ .Values.cliVersion | default (printf "linkerd/helm %s"
   "ipv6" (not $values.disableIPv6) }}
 {{- if ge (int64 $values.proxyGID) 0 }}
 {{- $_ := set $linkerd "proxy-gid" (int64 $values.proxyGID) }}
+{{- end }}
+{{- /* Keys of our own are only there if they say something: lists on nodes stay as they are. */}}
+{{- with include "linkerd-cni.ports" $values.outboundPortsToRedirect | fromJsonArray }}
+{{- $_ := set $linkerd "outbound-ports-to-redirect" . }}
+{{- end }}
+{{- with $values.ignoreOutboundSubnets }}
+{{- $_ := set $linkerd "outbound-subnets-to-ignore" . }}
+{{- end }}
+{{- with $values.ignoreInterfaces }}
+{{- $_ := set $linkerd "interfaces-to-ignore" . }}
 {{- end }}
 {{- $kubernetes := dict "kubeconfig" "__KUBECONFIG_FILEPATH__" }}
 {{- with $values.excludeNamespaces }}

@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use proxy_init_rules::Interface;
+
 /// An address, and a port if it is known.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::cli) struct Source {
@@ -32,6 +34,13 @@ pub(super) fn source(text: &str) -> Result<Source, String> {
 pub(super) fn target(text: &str) -> Result<SocketAddr, String> {
     text.parse()
         .map_err(|_| "write 10.244.1.2:8080 or [fd00::2]:8080".to_owned())
+}
+
+pub(super) fn interface(text: &str) -> Result<String, String> {
+    match Interface::parse(text) {
+        Ok(one) if !one.is_start() => Ok(one.to_string()),
+        _ => Err("write the name of one interface, such as net1".to_owned()),
+    }
 }
 
 pub(super) fn key_value(text: &str) -> Result<(String, String), String> {

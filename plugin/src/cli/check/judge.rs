@@ -10,7 +10,7 @@ use crate::{
     check::without_rules,
     cni::PodRef,
     comparison::{self, Finding},
-    decision::Pass,
+    decision::{self, Pass},
     firewall::{BackendKind, Live},
     record::{Decision, Record},
     resolve::Resolution,
@@ -101,8 +101,10 @@ fn redirected(
         Ok(Resolution::Meshed(meshed)) => {
             let has_ipv6 = known.addresses.iter().any(|ip| ip.is_ipv6());
             let found = comparison::without_record(&meshed.config, has_ipv6, tables);
+            let ifname = known.ifname.as_deref();
+            let left_alone = ifname.and_then(|name| decision::left_alone(&meshed.config, name));
             row.compared(Some(backend), found.unwrap_or_default())
-                .remarked(meshed.warnings)
+                .remarked(meshed.warnings.into_iter().chain(left_alone))
         }
         Ok(Resolution::Pass(why @ Pass::InitContainer)) => row.fine(Meshed::No(why.to_string())),
         Ok(Resolution::Pass(why)) => {

@@ -10,7 +10,7 @@ use netlink_bindings::{
     },
     utils::{Pusher as _, finalize_nested_header, push_header, push_nested_header},
 };
-use proxy_init_rules::{Action, Condition, Port};
+use proxy_init_rules::{Action, Condition, Interface, Port};
 
 use super::table::Kind;
 
@@ -27,9 +27,11 @@ pub(super) const TCP: u8 = 6;
 pub(super) const PORT_AT: u32 = 2;
 pub(super) const PORT_LENGTH: u32 = 2;
 
-/// Where the source address is in the network header.
+/// Where source and destination address are in the network header.
 pub(super) const SOURCE_V4_AT: u32 = 12;
 pub(super) const SOURCE_V6_AT: u32 = 8;
+pub(super) const DESTINATION_V4_AT: u32 = 16;
+pub(super) const DESTINATION_V6_AT: u32 = 24;
 
 /// The length of an interface's name in a register (`IFNAMSIZ`).
 pub(super) const NAME_LENGTH: usize = 16;
@@ -71,7 +73,16 @@ pub(super) fn condition<'a>(
             );
             look_up(list, name, set.unwrap_or_default())
         }
-        Condition::Source(net) => source(list, *net, kind),
+        Condition::Source(net) => within(list, *net, kind, (SOURCE_V4_AT, SOURCE_V6_AT)),
+        Condition::Destination(net) => {
+            within(list, *net, kind, (DESTINATION_V4_AT, DESTINATION_V6_AT))
+        }
+        Condition::In(interface) => {
+            compare(meta(list, MetaKeys::Iifname), &interface_name(interface))
+        }
+        Condition::Out(interface) => {
+            compare(meta(list, MetaKeys::Oifname), &interface_name(interface))
+        }
         Condition::Uid(id) => {
             let list = meta(list, MetaKeys::Skuid);
             compare(list, &id.get().to_ne_bytes())
@@ -82,11 +93,7 @@ pub(super) fn condition<'a>(
         }
         // By name, as iptables does it: its number is the same in every namespace, but nobody
         // promises that.
-        Condition::Loopback => {
-            let mut name = [0; NAME_LENGTH];
-            name[..2].copy_from_slice(b"lo");
-            compare(meta(list, MetaKeys::Oifname), &name)
-        }
+        Condition::Loopback => compare(meta(list, MetaKeys::Oifname), &padded("lo")),
     }
 }
 
@@ -103,8 +110,24 @@ fn tcp(list: List<'_>) -> List<'_> {
     compare(meta(list, MetaKeys::L4Proto), &[TCP])
 }
 
-/// In a table for both families, an address is only looked at in packets of its own.
-fn source(mut list: List<'_>, net: IpNet, kind: Kind) -> List<'_> {
+/// A name with all its bytes, or only those that names start with.
+fn interface_name(interface: &Interface) -> Vec<u8> {
+    if interface.is_start() {
+        interface.start().as_bytes().to_vec()
+    } else {
+        padded(interface.start())
+    }
+}
+
+fn padded(name: &str) -> Vec<u8> {
+    let mut bytes = name.as_bytes().to_vec();
+    bytes.resize(NAME_LENGTH, 0);
+    bytes
+}
+
+/// In a table for both families, an address is only looked at in packets of its own. It stands at
+/// one place in packets of IPv4 and at another in those of IPv6.
+fn within(mut list: List<'_>, net: IpNet, kind: Kind, places: (u32, u32)) -> List<'_> {
     if kind == Kind::Inet {
         let family = match net {
             IpNet::V4(_) => Kind::Ip,
@@ -115,12 +138,12 @@ fn source(mut list: List<'_>, net: IpNet, kind: Kind) -> List<'_> {
     let prefix = net.prefix_len();
     let (at, address, mask) = match net {
         IpNet::V4(net) => (
-            SOURCE_V4_AT,
+            places.0,
             net.network().octets().to_vec(),
             net.netmask().octets().to_vec(),
         ),
         IpNet::V6(net) => (
-            SOURCE_V6_AT,
+            places.1,
             net.network().octets().to_vec(),
             net.netmask().octets().to_vec(),
         ),

@@ -100,14 +100,21 @@ impl Table {
     }
 }
 
-/// The families only differ in the subnets, which stand before the first inbound redirect.
+/// The families only differ in the subnets, which stand before the first redirect of a chain.
 fn merged(one: &RuleSet, other: &RuleSet) -> Vec<Rule> {
     let mut rules = one.rules().to_vec();
-    let is_redirect = |rule: &Rule| matches!(rule.action, Action::Redirect(_));
-    let at = rules.iter().position(is_redirect).unwrap_or(rules.len());
-    let is_subnet = |rule: &&Rule| matches!(rule.condition, Condition::Source(_));
-    let more = other.of(Chain::Inbound).filter(is_subnet).cloned();
-    rules.splice(at..at, more);
+    let is_subnet = |rule: &&Rule| {
+        matches!(
+            rule.condition,
+            Condition::Source(_) | Condition::Destination(_)
+        )
+    };
+    for chain in Chain::OURS {
+        let is_redirect =
+            |rule: &Rule| rule.chain == chain && matches!(rule.action, Action::Redirect(_));
+        let at = rules.iter().position(is_redirect).unwrap_or(rules.len());
+        rules.splice(at..at, other.of(chain).filter(is_subnet).cloned());
+    }
     rules
 }
 
@@ -120,7 +127,8 @@ mod tests {
         let raw = RawConfig::from_value(&serde_json::json!({
             "incoming-proxy-port": 4143, "outgoing-proxy-port": 4140,
             "ports-to-redirect": [1, 3], "inbound-ports-to-ignore": ["25"],
-            "subnets-to-ignore": ["fd00::/8", "10.0.0.0/8"],
+            "subnets-to-ignore": ["fd00::/8", "10.0.0.0/8"], "interfaces-to-ignore": ["net1"],
+            "outbound-subnets-to-ignore": ["10.2.0.0/16", "fd02::/16"],
         }));
         let config = Config::try_from(raw.unwrap()).unwrap();
         Family::ALL.map(|family| RuleSet::new(&config, family).joined())
@@ -140,12 +148,23 @@ mod tests {
         };
         let shown: Vec<String> = rules.iter().map(Rule::comment).collect();
         assert_eq!(
-            shown[..4],
+            shown[..5],
             [
+                "proxy-init/ignore-interface-net1",
                 "proxy-init/ignore-port-25",
                 "proxy-init/ignore-subnet-10.0.0.0/8",
                 "proxy-init/ignore-subnet-fd00::/8",
                 "proxy-init/redirect-port-1,3-to-proxy-port"
+            ]
+        );
+        assert_eq!(
+            shown[6..11],
+            [
+                "proxy-init/ignore-loopback",
+                "proxy-init/ignore-interface-net1",
+                "proxy-init/ignore-subnet-10.2.0.0/16",
+                "proxy-init/ignore-subnet-fd02::/16",
+                "proxy-init/redirect-all-outgoing-to-proxy-port"
             ]
         );
     }

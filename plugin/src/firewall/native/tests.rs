@@ -25,6 +25,9 @@ fn sets(port: u16) -> [RuleSet; 2] {
         "inbound-ports-to-ignore": ["0-5", "80", "81", "65000-65535"],
         "outbound-ports-to-ignore": ["443"],
         "subnets-to-ignore": ["0.0.0.0/0", "10.1.2.3/32", "10.8.0.0/13", "fd00::/9", "::/0"],
+        "outbound-subnets-to-ignore": ["::/0", "fd00::1/128", "10.8.0.0/13", "0.0.0.0/0"],
+        "interfaces-to-ignore": ["net1", "abcdefghijklmno", "n+", "abcdefghijklmn+"],
+        "outbound-ports-to-redirect": [80, 81, 443],
     }));
     let config = Config::try_from(raw.unwrap()).unwrap();
     Family::ALL.map(|family| RuleSet::new(&config, family).joined())

@@ -14,7 +14,10 @@ use super::{
     words::Words,
 };
 use crate::firewall::native::{
-    expression::{NAME_LENGTH, PORT_AT, PORT_LENGTH, SOURCE_V4_AT, SOURCE_V6_AT, TCP, lookup},
+    expression::{
+        DESTINATION_V4_AT, DESTINATION_V6_AT, NAME_LENGTH, PORT_AT, PORT_LENGTH, SOURCE_V4_AT,
+        SOURCE_V6_AT, TCP, lookup,
+    },
     snapshot::Element,
     table::Kind,
 };
@@ -203,9 +206,9 @@ fn address(content: &Content, value: &[u8], not: &str, words: &mut Words) -> boo
     }
     let (option, is_v4) = match *offset {
         SOURCE_V4_AT => ("-s", true),
-        at if at == SOURCE_V4_AT + 4 => ("-d", true),
+        DESTINATION_V4_AT => ("-d", true),
         SOURCE_V6_AT => ("-s", false),
-        at if at == SOURCE_V6_AT + 16 => ("-d", false),
+        DESTINATION_V6_AT => ("-d", false),
         _ => return false,
     };
     let Some(net) = subnet(value, mask.as_deref(), is_v4) else {
