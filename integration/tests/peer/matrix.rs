@@ -30,6 +30,9 @@ pub(crate) struct Case {
     pub(crate) setup: Setup,
 }
 
+/// The container of the proxy.
+const PROXY: &str = "linkerd-proxy";
+
 /// What carries an annotation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum On {
@@ -114,7 +117,14 @@ impl Setup {
 
     fn proxy_runs_as(&mut self, uid: Option<u32>) {
         let context = uid.map_or(json!({}), |uid| json!({"runAsUser": uid}));
-        self.pod["spec"]["containers"][0]["securityContext"] = context;
+        self.container(PROXY)["securityContext"] = context;
+    }
+
+    fn container(&mut self, name: &str) -> &mut Value {
+        let all = self.pod["spec"]["containers"].as_array_mut();
+        let mut all = all.into_iter().flatten();
+        let found = all.find(|container| container["name"] == name);
+        found.expect("the pod has it")
     }
 }
 

@@ -4,7 +4,7 @@
 use linkerd_cni_integration::fixtures;
 use serde_json::{Value, json};
 
-use super::{On, Setup};
+use super::{On, PROXY, Setup};
 
 /// One thing changed.
 pub(super) struct Variation {
@@ -87,7 +87,7 @@ fn lists_of_ports() -> Values {
 }
 
 /// Annotations (after `config.linkerd.io/`), and values by name.
-const ANNOTATIONS: [(&str, Texts); 5] = [
+const ANNOTATIONS: [(&str, Texts); 9] = [
     ("skip-inbound-ports", LISTS),
     ("skip-outbound-ports", LISTS),
     (
@@ -101,7 +101,13 @@ const ANNOTATIONS: [(&str, Texts); 5] = [
     ),
     ("proxy-uid", IDS),
     ("proxy-gid", IDS),
+    ("inbound-port", &[("other", "5143"), UNPARSABLE]),
+    ("outbound-port", &[("other", "5140"), UNPARSABLE]),
+    ("admin-port", &[("other", "8081"), UNPARSABLE]),
+    ("control-port", &[("other", "9005"), UNPARSABLE]),
 ];
+
+const UNPARSABLE: (&str, &str) = ("unparsable", "80a");
 
 const LISTS: Texts = &[
     ("list", "8081,9000-9010"),
@@ -122,7 +128,7 @@ const PODS: [&str; 5] = [
 ];
 
 /// What no table has.
-const BY_HAND: [(&str, Change); 4] = [
+const BY_HAND: [(&str, Change); 9] = [
     ("proxy-ports=other", |setup| {
         setup.set("incoming-proxy-port", 5143);
         setup.set("outgoing-proxy-port", 5140);
@@ -136,7 +142,26 @@ const BY_HAND: [(&str, Change); 4] = [
         setup.set("outbound-ports-to-ignore", json!(["443", "3306"]));
     }),
     ("pod=runs-as-another", |setup| {
-        setup.proxy_runs_as(Some(1234))
+        setup.proxy_runs_as(Some(1234));
+    }),
+    ("pod=runs-with-another-group", |setup| {
+        setup.container(PROXY)["securityContext"]["runAsGroup"] = json!(1234);
+    }),
+    ("pod=has-user-and-group", |setup| {
+        let context = json!({"runAsUser": 1000, "runAsGroup": 3000});
+        setup.pod["spec"]["securityContext"] = context;
+    }),
+    ("pod=shared-group", |setup| {
+        setup.container("web")["securityContext"] = json!({"runAsGroup": 2102});
+    }),
+    ("pod=listens-elsewhere", |setup| {
+        setup.container(PROXY)["env"] = json!([
+            {"name": "LINKERD2_PROXY_INBOUND_LISTEN_ADDR", "value": "0.0.0.0:5143"},
+            {"name": "LINKERD2_PROXY_OUTBOUND_LISTEN_ADDR", "value": "127.0.0.1:5140"},
+        ]);
+    }),
+    ("pod=sandboxed", |setup| {
+        setup.pod["spec"]["runtimeClassName"] = json!("gvisor");
     }),
 ];
 
