@@ -64,7 +64,6 @@ fn decide(
     let Some(pod) = &attachment.pod else {
         return Ok(Decided::pass(Pass::NotKubernetes));
     };
-    pod.validate()?;
     let resolution = clock.time(Phase::Api, || resolve(pod, &base, cluster))?;
     let mut meshed = match resolution {
         Resolution::Pass(why) => return Ok(Decided::pass(why)),

@@ -62,7 +62,6 @@ fn without_record(
     }
     let base = config.linkerd()?;
     let namespace = Namespace::open(attachment.netns()?)?;
-    pod.validate()?;
     let meshed = match resolve(pod, &base, cluster) {
         Ok(Resolution::Meshed(meshed)) => meshed,
         Ok(Resolution::Pass(_)) => return Ok(()),

@@ -1,7 +1,11 @@
 //! Which pods are redirected, and which are passed on without a question.
 
+use std::fs;
+use std::sync::Arc;
+
 use linkerd_cni_integration::api_server::Fault;
 use linkerd_cni_integration::fixtures;
+use linkerd_cni_integration::netns::Netns;
 use linkerd_cni_integration::plugin::Output;
 use linkerd_cni_integration::rules;
 use linkerd_cni_integration::stage::Stage;
@@ -50,6 +54,79 @@ fn what_is_not_kubernetes_is_passed_on_unasked() {
         passes_on_unasked(&stage, &stage.add().args(args).succeed());
     }
     passes_on_unasked(&stage, &stage.add().without("CNI_ARGS").succeed());
+}
+
+#[test]
+fn a_container_that_can_be_no_pod_is_passed_on_unasked_with_a_warning() {
+    // Podman up to 3 gives its container's name as both, and a made-up one has an underscore.
+    for (namespace, name) in [
+        ("nifty_pasteur", "nifty_pasteur"),
+        ("Web", "Web"),
+        ("web.example.org", "web.example.org"),
+        ("emojivoto", "web_meshed"),
+        (
+            "emojivoto",
+            "../../../api/v1/namespaces/emojivoto/pods/web-meshed",
+        ),
+        ("emojivoto", "web-meshed?x="),
+    ] {
+        let stage = Stage::new("meshed");
+        let call = |verb| stage.call(verb).pod(namespace, name);
+        let output = call("ADD").succeed();
+        passes_on_unasked(&stage, &output);
+        output.logs(&["WARN", &format!("{name:?}"), "podman"]);
+        let record = fs::read_to_string(stage.record("eth0")).expect("there is a record");
+        assert!(record.contains("not-kubernetes"), "{record}");
+        assert!(!record.contains(name), "it is no pod's: {record}");
+        call("CHECK").succeed();
+        call("DEL").succeed();
+        assert!(!stage.record("eth0").exists());
+        // And one that started before this plugin was chained.
+        call("CHECK").succeed();
+        assert!(stage.api.requests().is_empty(), "{namespace}/{name}");
+    }
+}
+
+#[test]
+fn white_space_around_a_name_hides_no_pod() {
+    for args in [
+        "K8S_POD_NAMESPACE=emojivoto;K8S_POD_NAME=web-meshed\n",
+        " K8S_POD_NAMESPACE = emojivoto ;\n K8S_POD_NAME = web-meshed ",
+    ] {
+        let stage = Stage::new("meshed");
+        stage.add().args(args).succeed();
+        assert!(!rules::effective(&stage.netns).is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn a_pod_that_is_not_found_and_may_be_a_container_of_podman_is_asked_about() {
+    let stage = Stage::new("meshed");
+    let both = "IgnoreUnknown=1;K8S_POD_NAMESPACE=web;K8S_POD_NAME=web";
+    let output = stage.add().args(both).fail(11);
+    output.says(&["404", "podman 3 or older", "network_config_dir"]);
+    // The runtimes of Kubernetes give a uid, or names that differ.
+    for args in [
+        &format!("{both};K8S_POD_UID=3f6f2a0e-0000-4000-8000-00262f932b75"),
+        "K8S_POD_NAMESPACE=web;K8S_POD_NAME=web-0",
+    ] {
+        let output = stage.add().args(args).fail(11);
+        assert!(!output.stdout.contains("podman"), "{output:#?}");
+    }
+    assert!(rules::effective(&stage.netns).is_empty());
+}
+
+#[test]
+fn a_pod_that_is_called_like_its_namespace_is_a_pod() {
+    let mut pod = fixtures::pod("meshed");
+    pod["metadata"]["namespace"] = json!("web");
+    pod["metadata"]["name"] = json!("web");
+    let stage = Stage::in_namespace(pod, &Arc::new(Netns::new()));
+    let mut namespace = fixtures::pod("namespace");
+    namespace["metadata"]["name"] = json!("web");
+    stage.api.put(namespace);
+    stage.add().succeed();
+    assert!(!rules::effective(&stage.netns).is_empty());
 }
 
 #[test]

@@ -200,6 +200,23 @@ fn each_add_and_each_failure_is_told_once_and_never_with_the_token() {
 }
 
 #[test]
+fn a_container_that_can_be_no_pod_is_told_by_its_id() {
+    let run = Run::new();
+    let listener = run.listen();
+    let stage = Stage::new("meshed");
+    let add = stage.add().pod("nifty_pasteur", "nifty_pasteur");
+    run.seen_by(add).succeed();
+    let all = received(&listener);
+    let [told] = all.as_slice() else {
+        panic!("{all:#?}");
+    };
+    let outcome = json!({"decision": "pass", "reason": "not-kubernetes"});
+    assert_eq!(told["outcome"], outcome);
+    assert_eq!((&told["namespace"], &told["pod"]), (&json!(""), &json!("")));
+    assert_eq!(told["container"], stage.container_id.as_str());
+}
+
+#[test]
 fn a_directory_that_kubelet_made_is_tightened_and_costs_no_pod() {
     use std::os::unix::fs::PermissionsExt;
     let run = Run::new();

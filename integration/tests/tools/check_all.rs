@@ -207,6 +207,41 @@ fn a_hundred_and_ten_pods_are_right_in_each_row() {
 }
 
 #[test]
+fn a_container_of_podman_is_no_pod_with_a_record_and_without() {
+    let mut node = Node::new();
+    let with = node.pod("meshed", "with-record");
+    let call = Call::new("ADD")
+        .container(&with.container_id)
+        .interface("eth0")
+        .netns(&with.netns.path());
+    call.pod("nifty_pasteur", "nifty_pasteur")
+        .config(&node.base.config)
+        .succeed();
+    let record = node.record(&with);
+    let kept = node
+        .records
+        .path()
+        .join(record.file_name().expect("a name"));
+    fs::copy(&record, kept).expect("there is a record");
+    fs::remove_file(record).expect("there is a record");
+    let without = node.pod("meshed", "without-record");
+    node.remember(json!({"netns": without.netns.path(), "cniArgs": [
+        ["IgnoreUnknown", "1"],
+        ["K8S_POD_NAMESPACE", "nifty_pasteur"],
+        ["K8S_POD_NAME", "nifty_pasteur"],
+    ]}));
+    node.has_entry();
+    let before = node.base.api.requests().len();
+    let rows = rows(&node.check(&["--all", "-o", "json"]).run().json());
+    for pod in [with, without] {
+        let row = &rows[&*pod.netns.path().to_string_lossy()];
+        assert_eq!(row["state"], json!("ok"), "{row:#}");
+        assert_eq!(row["why"], json!("not a pod of Kubernetes"), "{row:#}");
+    }
+    assert_eq!(node.base.api.requests().len(), before);
+}
+
+#[test]
 fn without_an_api_server_the_rest_is_right_and_it_is_said_what_is_not_known() {
     let mut node = Node::new();
     node.added("meshed", "web");

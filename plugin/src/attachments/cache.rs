@@ -22,6 +22,8 @@ pub(super) struct Cached {
     pub(super) container_id: String,
     pub(super) ifname: String,
     pub(super) pod: Option<PodRef>,
+    /// Whether the runtime's arguments say that it is no pod of Kubernetes.
+    pub(super) is_no_pod: bool,
     pub(super) netns: Option<PathBuf>,
     pub(super) addresses: Vec<IpAddr>,
     pub(super) was_chained: Option<bool>,
@@ -76,8 +78,12 @@ fn cached(path: &Path) -> Option<Cached> {
 impl From<File> for Cached {
     fn from(file: File) -> Self {
         let sandbox = || sandbox(&file.result);
+        let args = file.cni_args.unwrap_or_default();
+        let pairs = args.iter().map(|(key, value)| (&**key, &**value));
+        let pod = PodRef::read(pairs).unwrap_or_default();
         Self {
-            pod: pod(&file.cni_args.unwrap_or_default()),
+            is_no_pod: pod.is_none() && !args.is_empty(),
+            pod,
             netns: file.netns.clone().or_else(sandbox),
             addresses: addresses(&file.result),
             was_chained: was_chained(&file.config),
@@ -85,20 +91,6 @@ impl From<File> for Cached {
             ifname: file.if_name,
         }
     }
-}
-
-fn pod(args: &[(String, String)]) -> Option<PodRef> {
-    let value = |key: &str| {
-        let found = args.iter().find(|(name, _)| name == key);
-        found
-            .map(|(_, value)| value.clone())
-            .filter(|value| !value.is_empty())
-    };
-    Some(PodRef {
-        namespace: value("K8S_POD_NAMESPACE")?,
-        name: value("K8S_POD_NAME")?,
-        uid: value("K8S_POD_UID"),
-    })
 }
 
 /// The namespace of the interface inside the container, if the plugin told it.
@@ -167,6 +159,23 @@ mod tests {
     }
 
     #[test]
+    fn a_container_of_podman_is_known_for_no_pod() {
+        for args in [
+            json!([
+                ["K8S_POD_NAMESPACE", "nifty_pasteur"],
+                ["K8S_POD_NAME", "nifty_pasteur"]
+            ]),
+            json!([["IgnoreUnknown", "1"], ["K8S_POD_NAME", "web"]]),
+        ] {
+            let mut file = file();
+            file["cniArgs"] = args;
+            let found = written(&file);
+            assert!(found[0].pod.is_none() && found[0].is_no_pod, "{found:?}");
+        }
+        assert!(!written(&file())[0].is_no_pod);
+    }
+
+    #[test]
     fn what_is_missing_is_unknown() {
         let mut file = file();
         for key in ["cniArgs", "result", "config"] {
@@ -175,6 +184,7 @@ mod tests {
         file["netns"] = json!("/run/netns/b");
         let found = written(&file);
         assert!(found[0].pod.is_none() && found[0].was_chained.is_none());
+        assert!(!found[0].is_no_pod);
         assert_eq!(found[0].netns.as_deref(), Some(Path::new("/run/netns/b")));
         file["kind"] = json!("other");
         assert!(written(&file).is_empty());

@@ -17,6 +17,8 @@ pub(crate) struct Known {
     pub container_id: Option<String>,
     pub ifname: Option<String>,
     pub pod: Option<PodRef>,
+    /// Whether the runtime said that it is no pod of Kubernetes.
+    pub is_no_pod: bool,
     pub netns: Option<PathBuf>,
     pub record: Option<Record>,
     /// The file of a record that cannot be read.
@@ -68,6 +70,7 @@ impl From<Cached> for Known {
             container_id: Some(cached.container_id),
             ifname: Some(cached.ifname),
             pod: cached.pod,
+            is_no_pod: cached.is_no_pod,
             netns: cached.netns,
             was_chained: cached.was_chained,
             addresses: cached.addresses,

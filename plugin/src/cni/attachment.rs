@@ -22,7 +22,7 @@ pub struct Attachment {
     pub ifname: String,
     /// `CNI_NETNS`, if the runtime gave one.
     pub netns: Option<PathBuf>,
-    /// The pod of `CNI_ARGS`.
+    /// The pod of `CNI_ARGS`; none for a container that cannot be one.
     pub pod: Option<PodRef>,
     /// What to warn of.
     pub warnings: Vec<String>,
@@ -71,14 +71,13 @@ impl Attachment {
             .filter(|value| !value.is_empty());
         let args = environment.var("CNI_ARGS").unwrap_or_default();
         let args = args.to_string_lossy();
-        let (pod, malformed) = args::parse(&args);
-        let warning = |item: &&str| format!("CNI_ARGS has an item that is no KEY=VALUE: {item:?}");
+        let (pod, warnings) = args::parse(&args);
         Ok(Self {
             container_id,
             ifname,
             netns: netns.map(PathBuf::from),
             pod,
-            warnings: malformed.iter().map(warning).collect(),
+            warnings,
         })
     }
 

@@ -177,7 +177,7 @@ impl Cluster for ApiServer {
             resource: "pods",
             path: &path,
         };
-        let found: Pod = self.get(question)?;
+        let found: Pod = self.get(question).map_err(|error| error.about(pod))?;
         let other = |found: &Pod| {
             pod.uid
                 .as_ref()
@@ -254,7 +254,10 @@ impl Trouble {
                 resource,
                 message,
             },
-            Self::Status { status: 404, .. } => ApiError::NotFound { url, kind },
+            Self::Status { status: 404, .. } => {
+                let hint = "";
+                ApiError::NotFound { url, kind, hint }
+            }
             Self::Status { status, message } => ApiError::Status {
                 url,
                 status,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 use super::kubeconfig::KubeconfigError;
-use crate::cni::{Code, Error};
+use crate::cni::{Code, Error, PodRef};
 
 /// Why the API server did not answer the question. Every message names the URL, the status, and
 /// what to look at.
@@ -66,16 +66,35 @@ pub enum ApiError {
         message: String,
     },
     /// 404.
-    #[error("GET {url}: 404, there is no such {kind} (yet)")]
+    #[error("GET {url}: 404, there is no such {kind} (yet){hint}")]
     NotFound {
         /// What was asked for.
         url: String,
         /// `pod`, `namespace` or `service`.
         kind: &'static str,
+        /// What else it may be, after a semicolon; mostly empty.
+        hint: &'static str,
     },
 }
 
+/// Of a container that podman called like a pod. Podman 4 and newer do not.
+const IS_IT_PODMAN: &str = "; is it a container of podman 3 or older, which calls plugins as if it \
+     were a pod? Then give it a network without linkerd-cni (podman run --network, or \
+     network_config_dir in containers.conf for all)";
+
 impl ApiError {
+    /// The same about this pod: whether it may be none.
+    pub(super) fn about(self, pod: &PodRef) -> Self {
+        match self {
+            Self::NotFound { url, kind, .. } if pod.may_be_a_container() => Self::NotFound {
+                url,
+                kind,
+                hint: IS_IT_PODMAN,
+            },
+            other => other,
+        }
+    }
+
     /// The CNI error: refused for good, or worth another try.
     #[must_use]
     pub fn code(&self) -> Code {

@@ -47,7 +47,6 @@ impl Inquiry {
     /// Nobody tells; a sentence that says why.
     pub(super) fn is_meshed(&mut self, pod: &PodRef) -> Result<Result<(), Pass>, String> {
         let cluster = self.cluster.as_mut().map_err(|why| why.clone())?;
-        pod.validate().map_err(|error| error.to_string())?;
         match cluster.pod(pod) {
             Ok(pod) => Ok(decision::is_meshed(&pod)),
             Err(error @ ApiError::NotFound { .. }) => Err(error.to_string()),
@@ -62,7 +61,6 @@ impl Inquiry {
     pub(super) fn resolve(&mut self, pod: &PodRef) -> Result<Resolution, String> {
         let base = self.base()?;
         let cluster = self.cluster.as_mut().map_err(|why| why.clone())?;
-        pod.validate().map_err(|error| error.to_string())?;
         resolve(pod, &base, cluster).map_err(|error: Error| match error.code() {
             // The API server has answered; it is the pod that is not as it should be.
             Code::Annotation | Code::InvalidConfig => error.to_string(),

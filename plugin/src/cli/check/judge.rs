@@ -59,6 +59,7 @@ fn unrecorded(row: Row, known: &Known, tables: &[Live], inquiry: &mut Inquiry) -
         (Some(pod), None) => unredirected(row, known, pod, inquiry),
         (Some(pod), Some(backend)) => redirected(row, known, pod, backend, tables, inquiry),
         (None, Some(backend)) => by_shape(row, backend, tables, "nobody says which pod this is"),
+        (None, None) if known.is_no_pod => row.fine(Meshed::No(Pass::NotKubernetes.to_string())),
         (None, None) => row.noted(
             State::Unknown,
             "no redirect rules; nobody says which pod this is, if it is one",
