@@ -120,7 +120,12 @@ pub fn read(text: &[u8], list: bool) -> Result<Configuration, Unfit> {
 }
 
 /// Puts `entry` at the end of a list and takes every other entry of ours out;
-/// `None` if that is how it is already.
+/// `None` if it is in its place already.
+///
+/// Its place is anywhere behind the plugin that makes the interface, and not
+/// only the last: others want to be last too, and two programs that both insist
+/// on it would rewrite the file for ever. What we return is the result that we
+/// were given, so whatever stands behind us is none the wiser.
 ///
 /// # Errors
 ///
@@ -129,7 +134,7 @@ pub fn chain(text: &[u8], entry: &Entry) -> Result<Option<Vec<u8>>, Unfit> {
     let document = object(text)?;
     let plugins = elements(document)?;
     let (ours, others): (Vec<_>, Vec<_>) = plugins.iter().copied().partition(|p| is_ours(*p));
-    if ours.len() == 1 && plugins.last().is_some_and(|last| entry.is(*last)) {
+    if matches!(ours[..], [one] if entry.is(one)) && behind_interface(&plugins) {
         return Ok(None);
     }
     let last = *others.last().ok_or(Unfit::NoPlugin)?;
@@ -151,10 +156,21 @@ pub fn unchain(text: &[u8]) -> Option<Vec<u8>> {
     (!cuts.is_empty()).then(|| splice(text, &cuts, None))
 }
 
-/// Whether a list ends with `entry` and has no other of ours.
+/// Whether a list has `entry` in its place, and no other of ours.
 #[must_use]
 pub fn is_chained(text: &[u8], entry: &Entry) -> bool {
     matches!(chain(text, entry), Ok(None))
+}
+
+/// Whether no entry of ours stands before the plugin that makes the interface:
+/// the first that is not `loopback`. The others (portmap, bandwidth, tuning,
+/// firewall, other meshes') work on an interface that is there: without the
+/// result of one before them they fail, so none of them can be the first.
+fn behind_interface(plugins: &[Value<'_>]) -> bool {
+    let first = plugins
+        .iter()
+        .find(|plugin| type_of(**plugin).is_none_or(|kind| kind != "loopback"));
+    first.is_some_and(|first| !is_ours(*first))
 }
 
 fn object(text: &[u8]) -> Result<Value<'_>, Unfit> {

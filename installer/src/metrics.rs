@@ -90,7 +90,7 @@ impl Metrics {
         );
         installer.register(
             "configurations_chained",
-            "CNI configurations that end with our entry",
+            "CNI configurations that have our entry in its place",
             self.chained.clone(),
         );
         installer.register(

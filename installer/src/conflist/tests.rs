@@ -98,7 +98,12 @@ fn an_entry_that_says_the_same_is_not_written_again() {
     assert_eq!(chain(other.as_bytes(), &entry()), Ok(None));
     for (other, why) in [
         (other.replace("[ ]", "[1]"), "another value"),
-        (other.replace("}]}", "},{\"type\":\"b\"}]}"), "not the last"),
+        (
+            other
+                .replace("[{\"type\":\"a\"},", "[")
+                .replace("}]}", "},{\"type\":\"a\"}]}"),
+            "the first",
+        ),
         (
             other.replace(
                 "[{\"type\":\"a\"},",
@@ -111,6 +116,44 @@ fn an_entry_that_says_the_same_is_not_written_again() {
             chain(other.as_bytes(), &entry()).unwrap().is_some(),
             "{why}"
         );
+    }
+}
+
+#[test]
+fn an_entry_behind_the_plugin_that_makes_the_interface_is_in_its_place() {
+    let ours = r#"{"name":"linkerd-cni","type":"linkerd-cni","linkerd":{"ports":["4191","4190"],"x":[],"o":{}}}"#;
+    for (plugins, in_place) in [
+        (r#"{"type":"calico"},OURS"#, true),
+        (r#"{"type":"calico"},OURS,{"type":"consul-cni"}"#, true),
+        (
+            r#"{"type":"calico"},{"type":"portmap"},OURS,{"type":"istio-cni"},{"type":"tuning"}"#,
+            true,
+        ),
+        (
+            r#"{"type":"loopback"},{"type":"calico"},OURS,{"type":"portmap"}"#,
+            true,
+        ),
+        (r#"OURS,{"type":"calico"}"#, false),
+        (r#"{"type":"loopback"},OURS,{"type":"calico"}"#, false),
+        (
+            r#"{"type":"calico"},{"type":"linkerd-cni"},{"type":"portmap"}"#,
+            false,
+        ),
+        (r#"{"type":"calico"},OURS,{"type":"portmap"},OURS"#, false),
+        (
+            r#"{"type":"calico"},OURS,{"type":"portmap"},{"type":"linkerd-cni"}"#,
+            false,
+        ),
+    ] {
+        let list = format!(r#"{{"name":"n","plugins":[{plugins}]}}"#).replace("OURS", ours);
+        assert_eq!(is_chained(list.as_bytes(), &entry()), in_place, "{list}");
+        let changed = chain(list.as_bytes(), &entry()).unwrap();
+        assert_eq!(changed.is_none(), in_place, "{list}");
+        if let Some(moved) = changed {
+            let moved = String::from_utf8(moved).unwrap();
+            assert!(moved.ends_with(&format!(",{ours}]}}")), "{moved}");
+            assert_eq!(moved.matches("\"linkerd-cni\"").count(), 2, "{moved}");
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Every eligible configuration ends with our entry (installer.md 2, 3).
+//! Every eligible configuration has our entry in its place (installer.md 2, 3).
 
 use std::ffi::{OsStr, OsString};
 
