@@ -45,7 +45,8 @@ pub struct Reconciler {
     known: BTreeMap<OsString, Signature>,
     /// The configurations that were chained at the end of the last pass.
     chained: BTreeSet<OsString>,
-    noted: String,
+    /// What `status` was told last; at first that is not known.
+    noted: Option<String>,
 }
 
 /// How a pass went.
@@ -97,7 +98,7 @@ impl Reconciler {
             actions: Budget::new(60),
             known: BTreeMap::new(),
             chained: BTreeSet::new(),
-            noted: String::new(),
+            noted: None,
         }
     }
 
@@ -261,10 +262,10 @@ impl Reconciler {
 
     fn note_state(&mut self) {
         let note = self.notes();
-        if note != self.noted
+        if self.noted.as_ref() != Some(&note)
             && files::note(&self.settings.state_dir.join("not-ready"), &note).is_ok()
         {
-            self.noted = note;
+            self.noted = Some(note);
         }
     }
 }

@@ -124,7 +124,7 @@ fn stay_chained(
             Turn::Leave(signal) => {
                 info!("{signal} received");
                 monitor.leaves();
-                return exit::leave(reconciler.settings());
+                return exit::leave(reconciler.settings(), || monitor.settle());
             }
             Turn::Pass(changes) => {
                 watches.renew(&changes);

@@ -117,10 +117,13 @@ pub struct Arguments {
     /// IP:PORT where /live, /ready and /metrics are served; not set: nowhere
     #[arg(long, global = true, env)]
     admin_address: Option<String>,
-    /// Taint that is removed from our own node once it is ready, such as
+    /// Taint that is removed from our own node whenever it is ready, such as
     /// linkerd.io/cni-not-ready; not set: none
     #[arg(long, global = true, env)]
     startup_taint: Option<String>,
+    /// Set that taint (NoSchedule) when the chain is lost [default: false]
+    #[arg(long, global = true, env)]
+    taint_on_loss: Option<String>,
     /// error, warn, info, debug or trace [default: info]
     #[arg(long, global = true, env)]
     log_level: Option<String>,
@@ -174,8 +177,10 @@ pub struct Settings {
     pub state_dir: PathBuf,
     /// Where `/live`, `/ready` and `/metrics` are served, if anywhere.
     pub admin_address: Option<SocketAddr>,
-    /// The key of the taint that goes once the node is ready, if any.
+    /// The key of the taint that goes whenever the node is ready, if any.
     pub startup_taint: Option<String>,
+    /// Set it when the chain is lost.
+    pub taint_on_loss: bool,
     /// Least severe lines that are written.
     pub log_level: tracing::Level,
     /// Shape of the log.

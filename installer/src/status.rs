@@ -9,24 +9,51 @@ use crate::{
     plan,
     reconcile::{self, stale},
     settings::Settings,
+    taint,
 };
 
 /// A line of `status`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// Nothing to mend.
-    pub good: bool,
+    /// Whether there is something to mend.
+    pub level: Level,
     /// What was looked at.
     pub what: &'static str,
     /// How it is.
     pub how: String,
 }
 
+/// Whether there is something to mend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Nothing.
+    Good,
+    /// Nothing that keeps pods from being redirected.
+    Note,
+    /// Yes: meshed pods do not start, or not yet.
+    Fault,
+    /// Yes: pods start outside the mesh.
+    Unmeshed,
+}
+
+// === impl Check ===
+
+impl Check {
+    /// Whether the node is not ready because of it.
+    #[must_use]
+    pub fn is_fault(&self) -> bool {
+        matches!(self.level, Level::Fault | Level::Unmeshed)
+    }
+}
+
 /// Looks at everything that a pod on this node needs (installer.md 1).
 #[must_use]
 pub fn status(settings: &Settings) -> Vec<Check> {
-    let notes = fs::read_to_string(settings.state_dir.join("not-ready")).unwrap_or_default();
-    look(settings, &mut Intact::default(), &notes)
+    let state = |name| fs::read_to_string(settings.state_dir.join(name)).unwrap_or_default();
+    let mut checks = look(settings, &mut Intact::default(), &state("not-ready"));
+    let taint = state(taint::NOTE);
+    checks.extend((!taint.is_empty()).then(|| check(Level::Note, "taint", taint)));
+    checks
 }
 
 /// The same for one who has looked at the executables before, and has notes of his own.
@@ -110,7 +137,8 @@ fn configuration(settings: &Settings) -> Check {
                 .find(|f| f.file == name)
                 .map_or("", |f| &f.what);
             let path = settings.net_dir.join(name);
-            fault(
+            check(
+                Level::Unmeshed,
                 WHAT,
                 format!("{} comes first and is not chained {why}", path.display())
                     .trim_end()
@@ -145,17 +173,13 @@ pub(crate) fn differing(
 }
 
 fn good(what: &'static str, how: String) -> Check {
-    Check {
-        good: true,
-        what,
-        how,
-    }
+    check(Level::Good, what, how)
 }
 
 fn fault(what: &'static str, how: String) -> Check {
-    Check {
-        good: false,
-        what,
-        how,
-    }
+    check(Level::Fault, what, how)
+}
+
+fn check(level: Level, what: &'static str, how: String) -> Check {
+    Check { level, what, how }
 }

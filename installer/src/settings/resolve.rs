@@ -41,6 +41,15 @@ impl TryFrom<Arguments> for Settings {
                 "has to be a file name, not a path",
             ));
         }
+        let startup_taint = taint(raw.startup_taint)?;
+        let taint_on_loss = switch("TAINT_ON_LOSS", raw.taint_on_loss, false)?;
+        if taint_on_loss && startup_taint.is_none() {
+            return Err(refused(
+                "TAINT_ON_LOSS",
+                "true",
+                "needs STARTUP_TAINT, the key of the taint",
+            ));
+        }
         let prefixed_net_dir = under(&prefix, &net_dir);
         Ok(Self {
             kubeconfig_on_host: net_dir.join(&name).to_string_lossy().into_owned(),
@@ -78,7 +87,8 @@ impl TryFrom<Arguments> for Settings {
             node_name: node_name(raw.kubernetes_node_name),
             state_dir: path(raw.state_dir, "/run/linkerd-cni-installer"),
             admin_address: address(raw.admin_address)?,
-            startup_taint: taint(raw.startup_taint)?,
+            startup_taint,
+            taint_on_loss,
             log_level: level(raw.log_level)?,
             log_format: choice(
                 "LOG_FORMAT",

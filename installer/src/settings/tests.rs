@@ -53,6 +53,10 @@ fn what_cannot_be_used_is_named() {
             "RESYNC_INTERVAL=2y: expected a time such as 15s, 500ms or 2m, and not zero",
         ),
         (
+            "--taint-on-loss=yes",
+            "TAINT_ON_LOSS=true: needs STARTUP_TAINT, the key of the taint",
+        ),
+        (
             "--log-level=loud",
             "LOG_LEVEL=loud: expected error, warn, info, debug or trace",
         ),

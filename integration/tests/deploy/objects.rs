@@ -174,3 +174,33 @@ fn where_the_priority_may_need_a_quota_is_told() {
     let none = Chart::new().set("priorityClassName", &json!(""));
     assert!(!said(&none).contains("insufficient quota"));
 }
+
+#[test]
+fn the_pods_tolerate_the_startup_taint_whatever_else_they_tolerate() {
+    let tolerations = |chart: &Chart| {
+        let daemonset = chart.object("DaemonSet", "linkerd-cni");
+        daemonset["spec"]["template"]["spec"]["tolerations"].clone()
+    };
+    let key = "linkerd.io/cni-not-ready";
+    let tainted = Chart::new().set("startupTaint", &json!(key));
+    let everything = json!([{"operator": "Exists"}]);
+    assert_eq!(tolerations(&tainted), everything);
+    let ours = json!({"key": key, "operator": "Exists"});
+    for (set, expected) in [
+        (json!([]), json!([ours])),
+        (
+            json!([{"key": "a", "operator": "Exists"}]),
+            json!([{"key": "a", "operator": "Exists"}, ours]),
+        ),
+        (
+            json!([{"operator": "Exists", "effect": "NoExecute"}]),
+            json!([{"operator": "Exists", "effect": "NoExecute"}, ours]),
+        ),
+    ] {
+        let chart = tainted.clone().set("tolerations", &set);
+        assert_eq!(tolerations(&chart), expected);
+        let untainted = Chart::new().set("tolerations", &set);
+        let kept = tolerations(&untainted);
+        assert!(kept == set || kept.is_null() && set == json!([]), "{kept}");
+    }
+}

@@ -9,7 +9,10 @@ use serde_json::{Value, json};
 const IGNORED: [&str; 2] = ["enablePSP", "repairController.enabled"];
 
 /// Values that only mean something beside another.
-const COMPANIONS: [(&str, &str, &str); 1] = [("logFileMaxBytes", "logFile", "/var/log/l.log")];
+const COMPANIONS: [(&str, &str, &str); 2] = [
+    ("logFileMaxBytes", "logFile", "/var/log/l.log"),
+    ("taintOnLoss", "startupTaint", "linkerd.io/cni-not-ready"),
+];
 
 /// A value that is another one than this, and valid.
 fn other(path: &str, value: &Value) -> Value {
@@ -101,6 +104,8 @@ fn a_value_that_cannot_be_is_refused_and_named() {
         ("disableIPv6", json!("yes")),
         ("logFile", json!("relative.log")),
         ("commonLabels", json!({"a": true})),
+        // It needs the taint's key.
+        ("taintOnLoss", json!(true)),
     ] {
         refuses(&Chart::new().set(path, &value), &[path]).unwrap();
     }

@@ -78,6 +78,19 @@ linkerd.io/created-by: {{ .Values.cliVersion | default (printf "linkerd/helm %s"
 {{- toPrettyJson $config }}
 {{- end }}
 
+{{/* A pod that did not tolerate the startup taint could not come to remove it. */}}
+{{- define "linkerd-cni.tolerations" -}}
+{{- $tolerations := .Values.tolerations | default list }}
+{{- $all := false }}
+{{- range $tolerations }}
+{{- if and (eq (.operator | default "") "Exists") (not .key) (not .effect) }}{{ $all = true }}{{ end }}
+{{- end }}
+{{- if and .Values.startupTaint (not $all) }}
+{{- $tolerations = append $tolerations (dict "key" .Values.startupTaint "operator" "Exists") }}
+{{- end }}
+{{- toYaml $tolerations }}
+{{- end }}
+
 {{/* Requests and limits, from the present chart's form. */}}
 {{- define "linkerd-cni.resources" -}}
 {{- $limits := dict }}
