@@ -5,6 +5,7 @@
 //! up where in the text the elements of `plugins` begin and end, cut our own
 //! out and put the new one in, and `unchain` undoes `chain` byte for byte.
 
+mod keys;
 mod layout;
 mod same;
 mod scan;
@@ -57,6 +58,14 @@ pub enum Unfit {
     /// `name` is missing, empty or not a string.
     #[error("`name` is missing or not a string: no runtime loads a network without one")]
     NoName,
+    /// A key of a list in another case.
+    #[error("`{found}` has to be `{key}`: no runtime reads that key of a list in another case")]
+    Misspelt {
+        /// As it is.
+        found: String,
+        /// As it has to be.
+        key: &'static str,
+    },
     /// Neither `plugins` nor `type`.
     #[error("neither a list (`plugins`) nor a plugin (`type`)")]
     Neither,
@@ -109,13 +118,10 @@ impl Entry {
 /// Why the file is to be left alone.
 pub fn read(text: &[u8], list: bool) -> Result<Configuration, Unfit> {
     let document = object(text)?;
-    match (
-        document.get("type").and_then(Value::string),
-        document.get("plugins"),
-    ) {
+    match (keys::text(document, "type"), document.get("plugins")) {
         (Some(kind), _) if !list && !kind.is_empty() => single::read(document, kind),
         (_, Some(plugins)) => read_list(document, plugins),
-        (_, None) => Err(Unfit::Neither),
+        (_, None) => Err(misspelt(document, "plugins", Unfit::Neither)),
     }
 }
 
@@ -204,8 +210,12 @@ fn read_list(document: Value<'_>, plugins: Value<'_>) -> Result<Configuration, U
 fn named(document: Value<'_>) -> Result<(), Unfit> {
     match document.get("name").and_then(Value::string) {
         Some(name) if !name.is_empty() => Ok(()),
-        _ => Err(Unfit::NoName),
+        _ => Err(misspelt(document, "name", Unfit::NoName)),
     }
+}
+
+fn misspelt(list: Value<'_>, key: &'static str, otherwise: Unfit) -> Unfit {
+    keys::misspelt(list, key).map_or(otherwise, |found| Unfit::Misspelt { found, key })
 }
 
 fn elements(document: Value<'_>) -> Result<Vec<Value<'_>>, Unfit> {
@@ -217,10 +227,7 @@ fn elements(document: Value<'_>) -> Result<Vec<Value<'_>>, Unfit> {
 }
 
 fn type_of(plugin: Value<'_>) -> Option<String> {
-    plugin
-        .get("type")
-        .and_then(Value::string)
-        .filter(|t| !t.is_empty())
+    keys::text_of_plugin(plugin, "type").filter(|t| !t.is_empty())
 }
 
 fn is_ours(plugin: Value<'_>) -> bool {

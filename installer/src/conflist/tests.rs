@@ -191,6 +191,14 @@ fn what_no_runtime_loads_is_refused_with_a_reason() {
             "entry 1 of `plugins` is not an object with a `type`",
         ),
         (
+            r#"{"name":"n","Plugins":[{"type":"b"}]}"#,
+            "`Plugins` has to be `plugins`: no runtime reads that key of a list in another case",
+        ),
+        (
+            r#"{"NAME":"n","plugins":[{"type":"b"}]}"#,
+            "`NAME` has to be `name`: no runtime reads that key of a list in another case",
+        ),
+        (
             r#"{"plugins":[{"type":"b"}]}"#,
             "`name` is missing or not a string: no runtime loads a network without one",
         ),
@@ -209,6 +217,34 @@ fn what_no_runtime_loads_is_refused_with_a_reason() {
         Ok(Configuration::Loopback)
     );
     assert_eq!(read(br#"{"type":"bridge"}"#, false), Err(Unfit::NoName));
+}
+
+#[test]
+fn keys_in_another_case_are_what_libcni_takes_them_for() {
+    let list = r#"{"name":"n","plugins":[{"Type":"a"},{"TYPE":"linkerd-cni","Linkerd":{}}]}"#;
+    let with = chained(list);
+    assert_eq!(with.matches("linkerd-cni").count(), 2, "{with}");
+    let plain = r#"{"name":"n","plugins":[{"Type":"a"}]}"#;
+    assert_eq!(unchain(list.as_bytes()).unwrap(), plain.as_bytes());
+    comes_back(plain);
+
+    let single = r#"{"Name":"n","CNIVersion":"0.4.0","cniVersion":null,"Type":"a","name":"m"}"#;
+    assert_eq!(
+        read(single.as_bytes(), false),
+        Ok(Configuration::Single { kind: "a".into() })
+    );
+    let list = String::from_utf8(convert(single.as_bytes(), &entry()).unwrap()).unwrap();
+    let head = format!(r#"{{"cniVersion":"0.4.0","name":"m","plugins":[{single},"#);
+    assert!(list.starts_with(&head), "{list}");
+    assert!(is_conversion(list.as_bytes(), single.as_bytes()));
+    assert_eq!(
+        read(br#"{"Name":"linkerd-cni","Type":"linkerd-cni"}"#, false),
+        Err(Unfit::StandsAlone)
+    );
+    assert_eq!(
+        read(br#"{"name":"n","plugins":[{"TYPE":"loopback"}]}"#, true),
+        Ok(Configuration::Loopback)
+    );
 }
 
 #[test]
