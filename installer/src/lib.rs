@@ -28,6 +28,7 @@ pub mod settings;
 pub mod signals;
 pub mod snapshot;
 pub mod status;
+pub mod swapped;
 pub mod taint;
 pub mod template;
 pub mod uninstall;

@@ -7,12 +7,13 @@ use tracing::warn;
 
 use crate::{
     admin::{self, Served},
-    decisions::Decisions,
+    decisions::{Decisions, Heard},
     health::Health,
     metrics::Metrics,
     reconcile::{Pass, Reconciler},
     settings::Settings,
     status::{Check, Level},
+    swapped::Swapped,
     taint::{Keeper, Told},
 };
 
@@ -30,7 +31,7 @@ pub struct Monitor {
 impl Monitor {
     /// Listens for decisions, and serves where that is wanted.
     #[must_use]
-    pub fn start(settings: &Settings) -> Self {
+    pub fn start(settings: &Settings, swapped: Arc<Swapped>) -> Self {
         let metrics = Arc::new(Metrics::new());
         let served = Served {
             health: Arc::new(Health::new(settings.resync)),
@@ -40,7 +41,11 @@ impl Monitor {
             health: Arc::clone(&served.health),
             metrics: Arc::clone(&metrics),
         };
-        let mut decisions = Decisions::new(&settings.prefix, metrics);
+        let mut decisions = Decisions::new(Heard {
+            metrics,
+            swapped,
+            settings: settings.clone(),
+        });
         decisions.renew();
         if let Some(address) = settings.admin_address
             && let Err(e) = admin::start(address, served.clone())

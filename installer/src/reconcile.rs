@@ -5,6 +5,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::{OsStr, OsString},
+    sync::Arc,
     time::Instant,
 };
 
@@ -21,6 +22,7 @@ use crate::{
     settings::Settings,
     snapshot::Signature,
     status::{self, Check},
+    swapped::Swapped,
 };
 
 mod configurations;
@@ -34,6 +36,7 @@ pub use observe::{is_read, observe, plan};
 pub struct Reconciler {
     settings: Settings,
     source: Source,
+    swapped: Arc<Swapped>,
     intact: Intact,
     said: Said,
     shown: String,
@@ -88,6 +91,7 @@ impl Reconciler {
     #[must_use]
     pub fn new(settings: Settings, source: Source) -> Self {
         Self {
+            swapped: Arc::new(Swapped::new(&settings)),
             settings,
             source,
             intact: Intact::default(),
@@ -106,6 +110,12 @@ impl Reconciler {
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// Who is to hear what the plugin complains of.
+    #[must_use]
+    pub fn swapped(&self) -> Arc<Swapped> {
+        Arc::clone(&self.swapped)
     }
 
     /// Removes what the dropped interface mode left, see [`INTERFACE_MODE`].
@@ -247,7 +257,7 @@ impl Reconciler {
 
     /// What `status` cannot see by itself.
     fn notes(&self) -> String {
-        let fights: Vec<_> = self
+        let notes: Vec<_> = self
             .fights
             .files()
             .map(|file| {
@@ -256,8 +266,9 @@ impl Reconciler {
                     self.settings.net_dir.join(file).display()
                 )
             })
+            .chain(self.swapped.what(Instant::now()).map(|what| what + "\n"))
             .collect();
-        fights.concat()
+        notes.concat()
     }
 
     fn note_state(&mut self) {

@@ -4,6 +4,8 @@ use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::plan::Ignored;
+
 mod resolve;
 
 #[cfg(test)]
@@ -102,6 +104,10 @@ pub struct Arguments {
     /// Do not chain where no other plugin of the list is in the bin directory [default: true]
     #[arg(long, global = true, env)]
     verify_bin_dir: Option<String>,
+    /// Files that are never chained, parted by commas; `*` stands for any characters, none for no
+    /// file [default: 87-podman*.conflist,cni-podman*.conflist]
+    #[arg(long, global = true, env)]
+    ignore_configurations: Option<String>,
     /// [default: the service account's namespace]
     #[arg(long, global = true, env)]
     pod_namespace: Option<String>,
@@ -167,6 +173,8 @@ pub struct Settings {
     pub resync: Duration,
     /// Refuse to chain where the bin directory looks wrong.
     pub verify_bin_dir: bool,
+    /// Files that are never chained.
+    pub ignored: Ignored,
     /// The installer's own namespace, if it is set.
     pub namespace: Option<String>,
     /// The installer's own DaemonSet.

@@ -1,16 +1,18 @@
 //! `status`: is this node chained?
 
-use std::fs;
+use std::{ffi::OsString, fs};
 
 use crate::{
     conflist::Entry,
     desired::{self, Source},
     files::{self, Intact},
-    plan,
+    plan::{self, Finding, Plan},
     reconcile::{self, stale},
     settings::Settings,
-    taint,
+    swapped, taint,
 };
+
+const CONFIGURATION: &str = "configuration";
 
 /// A line of `status`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,11 +60,10 @@ pub fn status(settings: &Settings) -> Vec<Check> {
 
 /// The same for one who has looked at the executables before, and has notes of his own.
 pub(crate) fn look(settings: &Settings, intact: &mut Intact, notes: &str) -> Vec<Check> {
-    let mut checks = vec![
-        executables(settings, intact),
-        kubeconfig(settings),
-        configuration(settings),
-    ];
+    let mut checks = vec![executables(settings, intact), kubeconfig(settings)];
+    checks.extend(configurations(settings));
+    let dirs = [&settings.net_dir, &settings.bin_dir].into_iter();
+    checks.extend(dirs.filter_map(|dir| swapped::removed(dir).map(|how| fault("mount", how))));
     checks.extend(
         notes
             .lines()
@@ -111,41 +112,48 @@ fn kubeconfig(settings: &Settings) -> Check {
     }
 }
 
-fn configuration(settings: &Settings) -> Check {
-    const WHAT: &str = "configuration";
-    let first = entry(settings).and_then(|entry| {
+/// The first configuration that the runtime loads, and a note for each other of which something
+/// is to be said.
+fn configurations(settings: &Settings) -> Vec<Check> {
+    let observed = entry(settings).and_then(|entry| {
         let (snapshot, plan) = reconcile::observe(settings, &entry).map_err(|e| e.to_string())?;
         Ok((plan::first_loadable(&snapshot.files, &entry), plan))
     });
-    match first {
-        Err(e) => fault(WHAT, e),
-        Ok((None, _)) => fault(
-            WHAT,
-            format!(
-                "none in {} yet: waiting for another CNI plugin",
-                settings.net_dir.display()
-            ),
-        ),
-        Ok((Some((name, true)), _)) => good(
-            WHAT,
-            format!("{} is chained", settings.net_dir.join(name).display()),
-        ),
-        Ok((Some((name, false)), plan)) => {
-            let why = plan
-                .findings
-                .iter()
-                .find(|f| f.file == name)
-                .map_or("", |f| &f.what);
-            let path = settings.net_dir.join(name);
-            check(
-                Level::Unmeshed,
-                WHAT,
-                format!("{} comes first and is not chained {why}", path.display())
-                    .trim_end()
-                    .to_owned(),
-            )
-        }
+    let (first, plan) = match observed {
+        Err(e) => return vec![fault(CONFIGURATION, e)],
+        Ok(observed) => observed,
+    };
+    let name = first.as_ref().map(|(name, _)| name.clone());
+    let mut checks = vec![first_configuration(settings, first, &plan)];
+    let others = plan
+        .findings
+        .iter()
+        .filter(|f| Some(&f.file) != name.as_ref());
+    checks.extend(others.map(|Finding { file, what, .. }| {
+        let path = settings.net_dir.join(file);
+        check(
+            Level::Note,
+            CONFIGURATION,
+            format!("{}: {what}", path.display()),
+        )
+    }));
+    checks
+}
+
+fn first_configuration(settings: &Settings, first: Option<(OsString, bool)>, plan: &Plan) -> Check {
+    let Some((name, chained)) = first else {
+        let dir = settings.net_dir.display();
+        let how = format!("none in {dir} yet: waiting for another CNI plugin");
+        return fault(CONFIGURATION, how);
+    };
+    let path = settings.net_dir.join(&name).display().to_string();
+    if chained {
+        return good(CONFIGURATION, format!("{path} is chained"));
     }
+    let why = plan.findings.iter().find(|f| f.file == name);
+    let why = why.map_or("", |f| &f.what);
+    let how = format!("{path} comes first and is not chained {why}");
+    check(Level::Unmeshed, CONFIGURATION, how.trim_end().to_owned())
 }
 
 fn entry(settings: &Settings) -> Result<Entry, String> {

@@ -117,7 +117,9 @@ fn configurations(settings: &Settings, removal: &mut Removal) {
 fn line(settings: &Settings, change: &Change) -> String {
     let path = settings.net_dir.join(change.subject());
     match change {
-        Change::Rewrite { .. } => format!("Removed linkerd-cni config from {}", path.display()),
+        Change::Rewrite { .. } | Change::TakeOut { .. } => {
+            format!("Removed linkerd-cni config from {}", path.display())
+        }
         Change::PutBack { single, .. } => {
             format!("Put back {}", settings.net_dir.join(single).display())
         }

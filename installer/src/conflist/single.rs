@@ -84,6 +84,9 @@ pub fn is_conversion(list: &[u8], single: &[u8]) -> bool {
 /// Whether a list looks like what `convert` makes, of whatever it was made.
 #[must_use]
 pub fn is_some_conversion(list: &[u8]) -> bool {
+    if !matches!(super::read(list, true), Ok(Configuration::List { .. })) {
+        return false;
+    }
     let plugins = object(list).and_then(elements).unwrap_or_default();
     let first = plugins.iter().find(|plugin| !is_ours(**plugin));
     first.is_some_and(|first| is_conversion(list, first.raw()))

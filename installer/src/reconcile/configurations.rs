@@ -130,6 +130,12 @@ fn confirm(this: &mut Reconciler, change: &Change) {
             this.actions
                 .say(&format!("Created CNI config {}", path.display()));
         }
+        Change::TakeOut { .. } => {
+            this.actions.say(&format!(
+                "Removed linkerd-cni config from {}",
+                path.display()
+            ));
+        }
         Change::SetAside { original: to, .. } | Change::PutBack { single: to, .. } => {
             this.actions.say(&format!(
                 "Moved {} to {}",

@@ -5,7 +5,10 @@ use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
 use clap::ValueEnum;
 
 use super::{ApiServer, Arguments, Settings, TemplateSource};
-use crate::files::under;
+use crate::{
+    files::under,
+    plan::{IGNORED, Ignored},
+};
 
 /// A setting that cannot be used.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -82,6 +85,7 @@ impl TryFrom<Arguments> for Settings {
             keep_binary: switch("KEEP_BINARY", raw.keep_binary, false)?,
             resync: duration(raw.resync_interval)?,
             verify_bin_dir: switch("VERIFY_BIN_DIR", raw.verify_bin_dir, true)?,
+            ignored: ignored(raw.ignore_configurations)?,
             namespace: raw.pod_namespace.filter(|n| !n.is_empty()),
             daemonset: text(raw.daemonset_name, "linkerd-cni"),
             node_name: node_name(raw.kubernetes_node_name),
@@ -182,6 +186,17 @@ fn duration(value: Option<String>) -> Result<Duration, SettingsError> {
             "expected a time such as 15s, 500ms or 2m, and not zero",
         )),
     }
+}
+
+fn ignored(value: Option<String>) -> Result<Ignored, SettingsError> {
+    let value = text(value, IGNORED);
+    Ignored::parse(&value).map_err(|_| {
+        refused(
+            "IGNORE_CONFIGURATIONS",
+            &value,
+            "expected file names, not paths, parted by commas, such as 87-podman*.conflist, or none",
+        )
+    })
 }
 
 fn address(value: Option<String>) -> Result<Option<SocketAddr>, SettingsError> {
