@@ -2,7 +2,7 @@
 //!
 //! Asked only on leaving. The runtime and the TLS stack are made then and not
 //! before, so that they cost nothing while the node is idle. The same holds for
-//! the one change, a startup taint that is removed.
+//! the one change, a taint that is removed or set.
 
 use std::{error::Error, future::Future, time::Duration};
 
@@ -12,10 +12,10 @@ use kube::{Api, Client, Config, config::AuthInfo};
 use crate::{desired, kubeconfig, settings::Settings};
 
 mod placement;
-mod untaint;
+mod taint;
 
 pub use placement::is_meant;
-pub use untaint::{UntaintError, Untainted, untaint};
+pub use taint::{Freshness, TaintError, Tainted, Wanted, taint};
 
 /// How long the answer may take (installer.md 5).
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -92,7 +92,9 @@ async fn question(settings: &Settings) -> Result<Answer, AskError> {
     }
     // A node that cannot be read is one that the DaemonSet is meant for.
     match Api::<Node>::all(client).get(&settings.node_name).await {
-        Ok(node) if !is_meant(&daemonset, &node) => Ok(Answer::NotMeant),
+        Ok(node) if !is_meant(&daemonset, &node, settings.startup_taint.as_deref()) => {
+            Ok(Answer::NotMeant)
+        }
         _ => Ok(Answer::Stays),
     }
 }

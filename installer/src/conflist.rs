@@ -5,6 +5,7 @@
 //! up where in the text the elements of `plugins` begin and end, cut our own
 //! out and put the new one in, and `unchain` undoes `chain` byte for byte.
 
+mod keys;
 mod layout;
 mod same;
 mod scan;
@@ -57,6 +58,14 @@ pub enum Unfit {
     /// `name` is missing, empty or not a string.
     #[error("`name` is missing or not a string: no runtime loads a network without one")]
     NoName,
+    /// A key of a list in another case.
+    #[error("`{found}` has to be `{key}`: no runtime reads that key of a list in another case")]
+    Misspelt {
+        /// As it is.
+        found: String,
+        /// As it has to be.
+        key: &'static str,
+    },
     /// Neither `plugins` nor `type`.
     #[error("neither a list (`plugins`) nor a plugin (`type`)")]
     Neither,
@@ -109,18 +118,20 @@ impl Entry {
 /// Why the file is to be left alone.
 pub fn read(text: &[u8], list: bool) -> Result<Configuration, Unfit> {
     let document = object(text)?;
-    match (
-        document.get("type").and_then(Value::string),
-        document.get("plugins"),
-    ) {
+    match (keys::text(document, "type"), document.get("plugins")) {
         (Some(kind), _) if !list && !kind.is_empty() => single::read(document, kind),
         (_, Some(plugins)) => read_list(document, plugins),
-        (_, None) => Err(Unfit::Neither),
+        (_, None) => Err(misspelt(document, "plugins", Unfit::Neither)),
     }
 }
 
 /// Puts `entry` at the end of a list and takes every other entry of ours out;
-/// `None` if that is how it is already.
+/// `None` if it is in its place already.
+///
+/// Its place is anywhere behind the plugin that makes the interface, and not
+/// only the last: others want to be last too, and two programs that both insist
+/// on it would rewrite the file for ever. What we return is the result that we
+/// were given, so whatever stands behind us is none the wiser.
 ///
 /// # Errors
 ///
@@ -129,7 +140,7 @@ pub fn chain(text: &[u8], entry: &Entry) -> Result<Option<Vec<u8>>, Unfit> {
     let document = object(text)?;
     let plugins = elements(document)?;
     let (ours, others): (Vec<_>, Vec<_>) = plugins.iter().copied().partition(|p| is_ours(*p));
-    if ours.len() == 1 && plugins.last().is_some_and(|last| entry.is(*last)) {
+    if matches!(ours[..], [one] if entry.is(one)) && behind_interface(&plugins) {
         return Ok(None);
     }
     let last = *others.last().ok_or(Unfit::NoPlugin)?;
@@ -151,10 +162,21 @@ pub fn unchain(text: &[u8]) -> Option<Vec<u8>> {
     (!cuts.is_empty()).then(|| splice(text, &cuts, None))
 }
 
-/// Whether a list ends with `entry` and has no other of ours.
+/// Whether a list has `entry` in its place, and no other of ours.
 #[must_use]
 pub fn is_chained(text: &[u8], entry: &Entry) -> bool {
     matches!(chain(text, entry), Ok(None))
+}
+
+/// Whether no entry of ours stands before the plugin that makes the interface:
+/// the first that is not `loopback`. The others (portmap, bandwidth, tuning,
+/// firewall, other meshes') work on an interface that is there: without the
+/// result of one before them they fail, so none of them can be the first.
+fn behind_interface(plugins: &[Value<'_>]) -> bool {
+    let first = plugins
+        .iter()
+        .find(|plugin| type_of(**plugin).is_none_or(|kind| kind != "loopback"));
+    first.is_some_and(|first| !is_ours(*first))
 }
 
 fn object(text: &[u8]) -> Result<Value<'_>, Unfit> {
@@ -188,8 +210,12 @@ fn read_list(document: Value<'_>, plugins: Value<'_>) -> Result<Configuration, U
 fn named(document: Value<'_>) -> Result<(), Unfit> {
     match document.get("name").and_then(Value::string) {
         Some(name) if !name.is_empty() => Ok(()),
-        _ => Err(Unfit::NoName),
+        _ => Err(misspelt(document, "name", Unfit::NoName)),
     }
+}
+
+fn misspelt(list: Value<'_>, key: &'static str, otherwise: Unfit) -> Unfit {
+    keys::misspelt(list, key).map_or(otherwise, |found| Unfit::Misspelt { found, key })
 }
 
 fn elements(document: Value<'_>) -> Result<Vec<Value<'_>>, Unfit> {
@@ -201,10 +227,7 @@ fn elements(document: Value<'_>) -> Result<Vec<Value<'_>>, Unfit> {
 }
 
 fn type_of(plugin: Value<'_>) -> Option<String> {
-    plugin
-        .get("type")
-        .and_then(Value::string)
-        .filter(|t| !t.is_empty())
+    keys::text_of_plugin(plugin, "type").filter(|t| !t.is_empty())
 }
 
 fn is_ours(plugin: Value<'_>) -> bool {

@@ -13,14 +13,18 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread,
+    time::Instant,
 };
 
 use proxy_init_rules::report::{LARGEST, SOCKET};
 use tracing::{info, warn};
 
 use crate::{
+    desired,
     files::{self, Bound, FileError},
     metrics::Metrics,
+    settings::Settings,
+    swapped::Swapped,
 };
 
 mod line;
@@ -35,9 +39,20 @@ const STACK: usize = 256 << 10;
 #[derive(Debug)]
 pub struct Decisions {
     path: PathBuf,
-    metrics: Arc<Metrics>,
+    heard: Heard,
     listening: Option<Listening>,
     said: String,
+}
+
+/// Who learns of a decision.
+#[derive(Clone, Debug)]
+pub struct Heard {
+    /// Counts it.
+    pub metrics: Arc<Metrics>,
+    /// Looks whether the plugin complains of what is in order here.
+    pub swapped: Arc<Swapped>,
+    /// Where that is.
+    pub settings: Settings,
 }
 
 /// A socket, and the thread that sleeps on it.
@@ -52,10 +67,10 @@ struct Listening {
 impl Decisions {
     /// Nothing is bound before the first [`Decisions::renew`].
     #[must_use]
-    pub fn new(prefix: &Path, metrics: Arc<Metrics>) -> Self {
+    pub fn new(heard: Heard) -> Self {
         Self {
-            path: files::under(prefix, Path::new(SOCKET)),
-            metrics,
+            path: files::under(&heard.settings.prefix, Path::new(SOCKET)),
+            heard,
             listening: None,
             said: String::new(),
         }
@@ -70,7 +85,7 @@ impl Decisions {
             return;
         }
         self.listening = None;
-        match Listening::start(&self.path, &self.metrics) {
+        match Listening::start(&self.path, &self.heard) {
             Ok(listening) => {
                 info!("Listening for decisions on {}", self.path.display());
                 self.listening = Some(listening);
@@ -98,7 +113,7 @@ impl Decisions {
 // === impl Listening ===
 
 impl Listening {
-    fn start(path: &Path, metrics: &Arc<Metrics>) -> Result<Self, FileError> {
+    fn start(path: &Path, heard: &Heard) -> Result<Self, FileError> {
         let failed = |source| FileError::Io {
             doing: "listening on",
             path: path.to_owned(),
@@ -107,11 +122,11 @@ impl Listening {
         let bound = files::bind(path)?;
         let over = Arc::new(AtomicBool::new(false));
         let socket = bound.socket.try_clone().map_err(failed)?;
-        let (metrics, ends) = (Arc::clone(metrics), Arc::clone(&over));
+        let (heard, ends) = (heard.clone(), Arc::clone(&over));
         thread::Builder::new()
             .name("decisions".to_owned())
             .stack_size(STACK)
-            .spawn(move || listen(&socket, &metrics, &ends))
+            .spawn(move || listen(&socket, &heard, &ends))
             .map_err(failed)?;
         Ok(Self { bound, over })
     }
@@ -125,7 +140,7 @@ impl Drop for Listening {
     }
 }
 
-fn listen(socket: &UnixDatagram, metrics: &Metrics, over: &AtomicBool) {
+fn listen(socket: &UnixDatagram, heard: &Heard, over: &AtomicBool) {
     // One byte more, by which a datagram that is too long is known.
     let mut buffer = vec![0; LARGEST + 1];
     let mut waiting = VecDeque::new();
@@ -142,7 +157,7 @@ fn listen(socket: &UnixDatagram, metrics: &Metrics, over: &AtomicBool) {
             return;
         }
         for datagram in waiting.drain(..) {
-            take(&datagram, metrics, &mut warned);
+            take(&datagram, heard, &mut warned);
         }
     }
 }
@@ -161,13 +176,15 @@ fn empty(socket: &UnixDatagram, buffer: &mut [u8], waiting: &mut VecDeque<Vec<u8
     let _ = socket.set_nonblocking(false);
 }
 
-fn take(datagram: &[u8], metrics: &Metrics, warned: &mut bool) {
+fn take(datagram: &[u8], heard: &Heard, warned: &mut bool) {
     if let Some(report) = line::read(datagram) {
         line::log(&report);
-        metrics.decision(&report);
+        heard.metrics.decision(&report);
+        let in_order = || desired::is_in_order(&heard.settings);
+        heard.swapped.hear(&report, in_order, Instant::now());
         return;
     }
-    metrics.ignored();
+    heard.metrics.ignored();
     if !std::mem::replace(warned, true) {
         warn!(
             "A datagram on the log socket is no report of linkerd-cni and is ignored, as all such are from now on"

@@ -8,6 +8,7 @@ use std::{
 };
 
 use crate::{
+    files,
     kubeconfig::{self, Freshness, Missing},
     settings::{Settings, TemplateSource},
     template::{self, Template, TemplateError, Values},
@@ -149,6 +150,16 @@ pub fn kubeconfig(settings: &Settings) -> Result<Kubeconfig, Missing> {
         text: kubeconfig::render(server, &token, ca.as_bytes())?,
         freshness: kubeconfig::freshness(&token, now),
         expiry: kubeconfig::expiry(&token),
+    })
+}
+
+/// Whether the kubeconfig on the node is the one that belongs there, with a token that is good.
+#[must_use]
+pub fn is_in_order(settings: &Settings) -> bool {
+    kubeconfig(settings).is_ok_and(|wanted| {
+        let text = wanted.text.as_bytes();
+        wanted.freshness == Freshness::Good
+            && files::holds(&settings.kubeconfig, text, settings.kubeconfig_mode)
     })
 }
 

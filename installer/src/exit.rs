@@ -9,7 +9,9 @@ use crate::{
 };
 
 /// Leaves the node as `ON_EXIT` says; false if something that should go stays.
-pub fn leave(settings: &Settings) -> bool {
+/// `settle` is called before anything is removed: by then nothing may be under way
+/// that would bring it back.
+pub fn leave(settings: &Settings, settle: impl FnOnce()) -> bool {
     let remove = match settings.on_exit {
         OnExit::Keep => false,
         OnExit::Remove => true,
@@ -26,6 +28,7 @@ pub fn leave(settings: &Settings) -> bool {
         return true;
     }
     info!("Removing linkerd-cni artifacts.");
+    settle();
     let removal = uninstall::uninstall(settings);
     report(&removal);
     info!("Exiting.");

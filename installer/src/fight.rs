@@ -11,7 +11,9 @@ use std::{
 
 const WINDOW: Duration = Duration::from_secs(60);
 const UNDONE: usize = 5;
-const LONGEST: Duration = Duration::from_secs(30);
+/// A meshed pod that starts between an undoing and our next write is in the
+/// clear, so this is short. It is long for a runtime that loads the file anew.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// The files that we wrote lately.
 #[derive(Debug, Default)]
@@ -20,7 +22,7 @@ pub struct Fights(BTreeMap<OsString, Writes>);
 #[derive(Debug, Default)]
 struct Writes {
     times: Vec<Instant>,
-    backoff: Option<Duration>,
+    fought: bool,
 }
 
 // === impl Fights ===
@@ -30,7 +32,7 @@ impl Fights {
     #[must_use]
     pub fn wait(&self, file: &OsStr, now: Instant) -> Option<Instant> {
         let writes = self.0.get(file)?;
-        let until = *writes.times.last()? + writes.backoff?;
+        let until = *writes.times.last().filter(|_| writes.fought)? + PAUSE;
         (until > now).then_some(until)
     }
 
@@ -41,11 +43,9 @@ impl Fights {
             .times
             .retain(|time| now.duration_since(*time) < WINDOW);
         writes.times.push(now);
-        let before = writes.backoff;
-        if before.is_some() || writes.times.len() > UNDONE {
-            writes.backoff = Some(before.map_or(Duration::from_secs(1), |b| (b * 2).min(LONGEST)));
-        }
-        before.is_none() && writes.backoff.is_some()
+        let before = writes.fought;
+        writes.fought |= writes.times.len() > UNDONE;
+        writes.fought && !before
     }
 
     /// Forgets what is over; the files that are still fought over remain.
@@ -62,7 +62,7 @@ impl Fights {
     pub fn files(&self) -> impl Iterator<Item = &OsStr> {
         self.0
             .iter()
-            .filter(|(_, writes)| writes.backoff.is_some())
+            .filter(|(_, writes)| writes.fought)
             .map(|(file, _)| file.as_os_str())
     }
 }
@@ -82,15 +82,15 @@ mod tests {
             [false, false, false, false, false, true]
         );
         assert_eq!(fights.wait(file, at(5)), Some(at(6)));
-        let mut now = 6;
-        for backoff in [2, 4, 8, 16, 30, 30] {
+        for now in [6, 7, 8, 40, 99] {
             assert!(!fights.wrote(file, at(now)), "warned twice");
-            assert_eq!(fights.wait(file, at(now)), Some(at(now + backoff)));
-            now += backoff;
+            assert_eq!(fights.wait(file, at(now)), Some(at(now + 1)));
         }
-        fights.settle(at(now + 31));
+        assert_eq!(fights.wait(file, at(100)), None);
+        assert_eq!(fights.files().count(), 1);
+        fights.settle(at(160));
         assert_eq!(
-            (fights.files().count(), fights.wait(file, at(now + 31))),
+            (fights.files().count(), fights.wait(file, at(160))),
             (0, None)
         );
     }

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::status::Check;
+use crate::status::{Check, Level};
 
 /// What a pass may take on a busy machine, beyond three intervals without one.
 const SLACK: Duration = Duration::from_secs(30);
@@ -21,6 +21,8 @@ pub struct Health {
 struct State {
     turned: Instant,
     faults: Vec<String>,
+    notes: Vec<String>,
+    taint: String,
 }
 
 // === impl Health ===
@@ -34,18 +36,27 @@ impl Health {
             state: Mutex::new(State {
                 turned: Instant::now(),
                 faults: vec!["installer: the first pass is not over".to_owned()],
+                notes: Vec::new(),
+                taint: String::new(),
             }),
         }
     }
 
     /// Notes that the loop has turned, and what is not as it should be.
     pub fn turned(&self, checks: &[Check]) {
-        let faults = checks.iter().filter(|check| !check.good);
-        let faults = faults.map(|check| format!("{}: {}", check.what, check.how));
-        *self.state() = State {
-            turned: Instant::now(),
-            faults: faults.collect(),
+        let lines = |wanted: &dyn Fn(&Check) -> bool| {
+            let checks = checks.iter().filter(|check| wanted(check));
+            checks.map(|c| format!("{}: {}", c.what, c.how)).collect()
         };
+        let mut state = self.state();
+        state.turned = Instant::now();
+        state.faults = lines(&Check::is_fault);
+        state.notes = lines(&|check| check.level == Level::Note);
+    }
+
+    /// Notes what is to be said of the taint; nothing is to be said if it is empty.
+    pub fn taint(&self, note: &str) {
+        note.clone_into(&mut self.state().taint);
     }
 
     /// Notes that the installer is about to go.
@@ -57,6 +68,14 @@ impl Health {
     #[must_use]
     pub fn faults(&self) -> Vec<String> {
         self.state().faults.clone()
+    }
+
+    /// What is no fault and yet worth a line.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        let state = self.state();
+        let taint = (!state.taint.is_empty()).then(|| format!("taint: {}", state.taint));
+        state.notes.iter().cloned().chain(taint).collect()
     }
 
     /// For how long the loop has not turned, if that is too long.
@@ -87,15 +106,17 @@ mod tests {
     fn nothing_is_ready_before_the_first_pass_and_on_leaving() {
         let health = Health::new(Duration::from_secs(10));
         assert_eq!(health.faults().len(), 1);
-        let check = |good| Check {
-            good,
+        let check = |level| Check {
+            level,
             what: "kubeconfig",
             how: "is old".to_owned(),
         };
-        health.turned(&[check(true)]);
+        health.turned(&[check(Level::Good)]);
         assert!(health.faults().is_empty());
-        health.turned(&[check(true), check(false)]);
+        health.turned(&[check(Level::Good), check(Level::Fault), check(Level::Note)]);
         assert_eq!(health.faults(), ["kubeconfig: is old"]);
+        health.taint("stays");
+        assert_eq!(health.notes(), ["kubeconfig: is old", "taint: stays"]);
         health.turned(&[]);
         health.leaves();
         assert_eq!(health.faults(), ["installer: is leaving"]);

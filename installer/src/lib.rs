@@ -28,6 +28,7 @@ pub mod settings;
 pub mod signals;
 pub mod snapshot;
 pub mod status;
+pub mod swapped;
 pub mod taint;
 pub mod template;
 pub mod uninstall;
@@ -36,6 +37,7 @@ pub mod watch;
 use std::{io::Write as _, process::ExitCode};
 
 use settings::{Command, CommandLine, Settings};
+use status::Level;
 
 /// Does what the command line asks for.
 #[must_use]
@@ -63,14 +65,18 @@ fn print_status(checks: &[status::Check]) -> ExitCode {
     let line = |c: &status::Check| {
         format!(
             "{:<5} {:<13} {}\n",
-            if c.good { "ok" } else { "FAULT" },
+            match c.level {
+                Level::Good => "ok",
+                Level::Note => "note",
+                Level::Fault | Level::Unmeshed => "FAULT",
+            },
             c.what,
             c.how
         )
     };
     print(
         &checks.iter().map(line).collect::<String>(),
-        checks.iter().all(|c| c.good),
+        !checks.iter().any(status::Check::is_fault),
     )
 }
 

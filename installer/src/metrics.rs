@@ -14,12 +14,12 @@ use prometheus_client::{
 };
 use proxy_init_rules::report::Report;
 
-use crate::reconcile::Pass;
+use crate::{cluster::Tainted, reconcile::Pass};
 
 mod classic;
 mod labels;
 
-use labels::{AddLabels, BuildLabels, NoLabels, PassLabels, PhaseLabels, Series};
+use labels::{AddLabels, BuildLabels, NoLabels, PhaseLabels, ResultLabels, Series};
 
 /// Seconds: a pass-through takes a few milliseconds, an API server that is away 10 s.
 const BUCKETS: [f64; 13] = [
@@ -30,9 +30,10 @@ const BUCKETS: [f64; 13] = [
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
-    passes: Family<PassLabels, Counter>,
+    passes: Family<ResultLabels, Counter>,
     chained: Gauge,
     undone: Counter,
+    taints: Family<ResultLabels, Counter>,
     // Families, so that they are absent as long as there is nothing to say.
     last_change: Family<NoLabels, Gauge>,
     token_expiry: Family<NoLabels, Gauge>,
@@ -61,6 +62,7 @@ impl Metrics {
             passes: Family::default(),
             chained: Gauge::default(),
             undone: Counter::default(),
+            taints: Family::default(),
             last_change: Family::default(),
             token_expiry: Family::default(),
             ready: Gauge::default(),
@@ -90,13 +92,18 @@ impl Metrics {
         );
         installer.register(
             "configurations_chained",
-            "CNI configurations that end with our entry",
+            "CNI configurations that have our entry in its place",
             self.chained.clone(),
         );
         installer.register(
             "undone",
             "Times that another writer took our entry out of a chained configuration",
             self.undone.clone(),
+        );
+        installer.register(
+            "startup_taint",
+            "Changes of the startup taint of our node, by what came of them",
+            self.taints.clone(),
         );
         installer.register(
             "last_change_timestamp_seconds",
@@ -141,7 +148,7 @@ impl Metrics {
             Pass { changed: true, .. } => "changed",
             _ => "unchanged",
         };
-        self.passes.get_or_create(&PassLabels { result }).inc();
+        self.passes.get_or_create(&ResultLabels { result }).inc();
         self.undone.inc_by(pass.undone);
         if let Some(chained) = pass.chained {
             self.chained.set(i64::try_from(chained).unwrap_or(i64::MAX));
@@ -158,6 +165,17 @@ impl Metrics {
     /// Notes whether the node is ready.
     pub fn ready(&self, ready: bool) {
         self.ready.set(i64::from(ready));
+    }
+
+    /// Counts what came of a look at the startup taint; `None` is a failure.
+    pub fn taint(&self, result: Option<Tainted>) {
+        let result = match result {
+            Some(Tainted::Removed) => "removed",
+            Some(Tainted::Set) => "set",
+            Some(Tainted::Unchanged) => return,
+            None => "failed",
+        };
+        self.taints.get_or_create(&ResultLabels { result }).inc();
     }
 
     /// Counts a datagram that is not understood.

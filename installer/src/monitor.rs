@@ -1,5 +1,5 @@
-//! What others learn of a running installer: decisions in the log, probes, metrics, and the
-//! startup taint that goes once the node is ready.
+//! What others learn of a running installer: decisions in the log, probes, metrics, and the taint
+//! that keeps pods away from a node that is not ready.
 
 use std::sync::Arc;
 
@@ -7,12 +7,14 @@ use tracing::warn;
 
 use crate::{
     admin::{self, Served},
-    decisions::Decisions,
+    decisions::{Decisions, Heard},
     health::Health,
     metrics::Metrics,
     reconcile::{Pass, Reconciler},
     settings::Settings,
-    taint,
+    status::{Check, Level},
+    swapped::Swapped,
+    taint::{Keeper, Told},
 };
 
 /// Looks over the loop's shoulder, and never holds it up.
@@ -21,8 +23,7 @@ pub struct Monitor {
     served: Served,
     decisions: Decisions,
     serves: bool,
-    /// The taint that is still to be removed.
-    taint: Option<String>,
+    taint: Option<Keeper>,
 }
 
 // === impl Monitor ===
@@ -30,13 +31,21 @@ pub struct Monitor {
 impl Monitor {
     /// Listens for decisions, and serves where that is wanted.
     #[must_use]
-    pub fn start(settings: &Settings) -> Self {
+    pub fn start(settings: &Settings, swapped: Arc<Swapped>) -> Self {
         let metrics = Arc::new(Metrics::new());
         let served = Served {
             health: Arc::new(Health::new(settings.resync)),
             metrics: Arc::clone(&metrics),
         };
-        let mut decisions = Decisions::new(&settings.prefix, metrics);
+        let told = Told {
+            health: Arc::clone(&served.health),
+            metrics: Arc::clone(&metrics),
+        };
+        let mut decisions = Decisions::new(Heard {
+            metrics,
+            swapped,
+            settings: settings.clone(),
+        });
         decisions.renew();
         if let Some(address) = settings.admin_address
             && let Err(e) = admin::start(address, served.clone())
@@ -47,7 +56,7 @@ impl Monitor {
             served,
             decisions,
             serves: settings.admin_address.is_some(),
-            taint: settings.startup_taint.clone(),
+            taint: keeper(settings, told),
         }
     }
 
@@ -60,11 +69,12 @@ impl Monitor {
             return;
         }
         let checks = reconciler.look();
-        let ready = checks.iter().all(|check| check.good);
+        let ready = !checks.iter().any(Check::is_fault);
         self.served.health.turned(&checks);
         self.served.metrics.ready(ready);
-        if ready && let Some(key) = self.taint.take() {
-            taint::start(reconciler.settings(), key);
+        if let Some(taint) = &mut self.taint {
+            let unmeshed = checks.iter().any(|check| check.level == Level::Unmeshed);
+            taint.turned(ready, unmeshed);
         }
     }
 
@@ -72,5 +82,26 @@ impl Monitor {
     pub fn leaves(&self) {
         self.served.health.leaves();
         self.served.metrics.ready(false);
+        if let Some(taint) = &self.taint {
+            taint.stop();
+        }
+    }
+
+    /// Waits until nothing that was asked of the API server is under way.
+    pub fn settle(&mut self) {
+        if let Some(taint) = &mut self.taint {
+            taint.join();
+        }
+    }
+}
+
+fn keeper(settings: &Settings, told: Told) -> Option<Keeper> {
+    let key = settings.startup_taint.clone()?;
+    match Keeper::start(settings, key, told) {
+        Ok(keeper) => Some(keeper),
+        Err(e) => {
+            warn!("The startup taint stays: {e}");
+            None
+        }
     }
 }

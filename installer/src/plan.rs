@@ -9,12 +9,14 @@ use std::{
 };
 
 mod chaining;
+mod ignored;
 mod removal;
 
 #[cfg(test)]
 mod tests;
 
 pub use chaining::{chaining, first_loadable};
+pub use ignored::{DEFAULT as IGNORED, Ignored};
 pub use removal::removal;
 
 /// Where the original of a converted `.conf` waits to be put back: an
@@ -47,6 +49,13 @@ pub enum Found {
 pub enum Change {
     /// Give a file that is there another text.
     Rewrite {
+        /// The file.
+        file: OsString,
+        /// Its new text.
+        text: Vec<u8>,
+    },
+    /// Give a list its text without us.
+    TakeOut {
         /// The file.
         file: OsString,
         /// Its new text.
@@ -123,7 +132,10 @@ impl Change {
     #[must_use]
     pub fn subject(&self) -> &OsStr {
         match self {
-            Self::Rewrite { file, .. } | Self::Create { file, .. } | Self::Delete { file } => file,
+            Self::Rewrite { file, .. }
+            | Self::TakeOut { file, .. }
+            | Self::Create { file, .. }
+            | Self::Delete { file } => file,
             Self::SetAside { single, .. } => single,
             Self::PutBack { original, .. } => original,
         }
@@ -133,7 +145,7 @@ impl Change {
     pub fn apply_to(&self, files: &mut Files) {
         match self.clone() {
             // A file that vanished is not brought back.
-            Self::Rewrite { file, text } => {
+            Self::Rewrite { file, text } | Self::TakeOut { file, text } => {
                 files
                     .entry(file)
                     .and_modify(|found| *found = Found::Text(text));
@@ -189,11 +201,20 @@ pub fn is_original(name: &OsStr) -> bool {
     single_of(name).is_some()
 }
 
-/// The list that a single configuration becomes.
+/// The list that a single configuration becomes, unless one that no runtime loads
+/// is in its place.
 fn list_of(single: &OsStr) -> OsString {
     Path::new(single)
         .with_extension("conflist")
         .into_os_string()
+}
+
+/// The list that it becomes then. Like the single one it is sorted before the other:
+/// the runtime goes on taking the same network.
+fn list_before(single: &OsStr) -> OsString {
+    let mut name = single.to_owned();
+    name.push(".conflist");
+    name
 }
 
 /// Where the original of a single configuration is kept.

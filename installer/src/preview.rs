@@ -96,7 +96,7 @@ fn show(dir: &Path, files: &Files, change: &Change) -> String {
             .into_owned()
     };
     match change {
-        Change::Rewrite { file, text } => diff::unified(
+        Change::Rewrite { file, text } | Change::TakeOut { file, text } => diff::unified(
             &path(file),
             &path(file),
             &before(file),

@@ -5,6 +5,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::{OsStr, OsString},
+    sync::Arc,
     time::Instant,
 };
 
@@ -21,6 +22,7 @@ use crate::{
     settings::Settings,
     snapshot::Signature,
     status::{self, Check},
+    swapped::Swapped,
 };
 
 mod configurations;
@@ -34,6 +36,7 @@ pub use observe::{is_read, observe, plan};
 pub struct Reconciler {
     settings: Settings,
     source: Source,
+    swapped: Arc<Swapped>,
     intact: Intact,
     said: Said,
     shown: String,
@@ -45,7 +48,8 @@ pub struct Reconciler {
     known: BTreeMap<OsString, Signature>,
     /// The configurations that were chained at the end of the last pass.
     chained: BTreeSet<OsString>,
-    noted: String,
+    /// What `status` was told last; at first that is not known.
+    noted: Option<String>,
 }
 
 /// How a pass went.
@@ -87,6 +91,7 @@ impl Reconciler {
     #[must_use]
     pub fn new(settings: Settings, source: Source) -> Self {
         Self {
+            swapped: Arc::new(Swapped::new(&settings)),
             settings,
             source,
             intact: Intact::default(),
@@ -97,7 +102,7 @@ impl Reconciler {
             actions: Budget::new(60),
             known: BTreeMap::new(),
             chained: BTreeSet::new(),
-            noted: String::new(),
+            noted: None,
         }
     }
 
@@ -105,6 +110,12 @@ impl Reconciler {
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// Who is to hear what the plugin complains of.
+    #[must_use]
+    pub fn swapped(&self) -> Arc<Swapped> {
+        Arc::clone(&self.swapped)
     }
 
     /// Removes what the dropped interface mode left, see [`INTERFACE_MODE`].
@@ -246,7 +257,7 @@ impl Reconciler {
 
     /// What `status` cannot see by itself.
     fn notes(&self) -> String {
-        let fights: Vec<_> = self
+        let notes: Vec<_> = self
             .fights
             .files()
             .map(|file| {
@@ -255,16 +266,17 @@ impl Reconciler {
                     self.settings.net_dir.join(file).display()
                 )
             })
+            .chain(self.swapped.what(Instant::now()).map(|what| what + "\n"))
             .collect();
-        fights.concat()
+        notes.concat()
     }
 
     fn note_state(&mut self) {
         let note = self.notes();
-        if note != self.noted
+        if self.noted.as_ref() != Some(&note)
             && files::note(&self.settings.state_dir.join("not-ready"), &note).is_ok()
         {
-            self.noted = note;
+            self.noted = Some(note);
         }
     }
 }

@@ -66,8 +66,14 @@ pub fn run(settings: Settings) -> Result<bool, StartError> {
         settings.service_account.clone(),
     ];
     // Watches first: what is dropped in during the first pass is then seen.
-    let mut staying = stay.then(|| (Watches::new(dirs, wake), Monitor::start(&settings)));
+    let watches = stay.then(|| Watches::new(dirs, wake));
     let mut reconciler = Reconciler::new(settings, source);
+    let mut staying = watches.map(|w| {
+        (
+            w,
+            Monitor::start(reconciler.settings(), reconciler.swapped()),
+        )
+    });
     reconciler.remove_interface_mode()?;
     let pass = reconciler.pass(&[]);
     reconciler.remove_leftovers();
@@ -124,7 +130,7 @@ fn stay_chained(
             Turn::Leave(signal) => {
                 info!("{signal} received");
                 monitor.leaves();
-                return exit::leave(reconciler.settings());
+                return exit::leave(reconciler.settings(), || monitor.settle());
             }
             Turn::Pass(changes) => {
                 watches.renew(&changes);

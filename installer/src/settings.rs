@@ -4,6 +4,8 @@ use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::plan::Ignored;
+
 mod resolve;
 
 #[cfg(test)]
@@ -102,6 +104,10 @@ pub struct Arguments {
     /// Do not chain where no other plugin of the list is in the bin directory [default: true]
     #[arg(long, global = true, env)]
     verify_bin_dir: Option<String>,
+    /// Files that are never chained, parted by commas; `*` stands for any characters, none for no
+    /// file [default: 87-podman*.conflist,cni-podman*.conflist]
+    #[arg(long, global = true, env)]
+    ignore_configurations: Option<String>,
     /// [default: the service account's namespace]
     #[arg(long, global = true, env)]
     pod_namespace: Option<String>,
@@ -117,10 +123,13 @@ pub struct Arguments {
     /// IP:PORT where /live, /ready and /metrics are served; not set: nowhere
     #[arg(long, global = true, env)]
     admin_address: Option<String>,
-    /// Taint that is removed from our own node once it is ready, such as
+    /// Taint that is removed from our own node whenever it is ready, such as
     /// linkerd.io/cni-not-ready; not set: none
     #[arg(long, global = true, env)]
     startup_taint: Option<String>,
+    /// Set that taint (NoSchedule) when the chain is lost [default: false]
+    #[arg(long, global = true, env)]
+    taint_on_loss: Option<String>,
     /// error, warn, info, debug or trace [default: info]
     #[arg(long, global = true, env)]
     log_level: Option<String>,
@@ -164,6 +173,8 @@ pub struct Settings {
     pub resync: Duration,
     /// Refuse to chain where the bin directory looks wrong.
     pub verify_bin_dir: bool,
+    /// Files that are never chained.
+    pub ignored: Ignored,
     /// The installer's own namespace, if it is set.
     pub namespace: Option<String>,
     /// The installer's own DaemonSet.
@@ -174,8 +185,10 @@ pub struct Settings {
     pub state_dir: PathBuf,
     /// Where `/live`, `/ready` and `/metrics` are served, if anywhere.
     pub admin_address: Option<SocketAddr>,
-    /// The key of the taint that goes once the node is ready, if any.
+    /// The key of the taint that goes whenever the node is ready, if any.
     pub startup_taint: Option<String>,
+    /// Set it when the chain is lost.
+    pub taint_on_loss: bool,
     /// Least severe lines that are written.
     pub log_level: tracing::Level,
     /// Shape of the log.

@@ -1,9 +1,11 @@
 //! Gives the node back: configurations, then the kubeconfig, then the
-//! executables (installer.md 5). Needs no API server.
+//! executables (installer.md 5), then the taint. Needs no API server for what is
+//! on the node.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
 use crate::{
+    cluster::{self, Freshness, Tainted, Wanted},
     conflist,
     files::{self, FileError},
     plan::{self, Change, Found, Plan},
@@ -29,22 +31,47 @@ pub struct Removal {
 #[must_use]
 pub fn uninstall(settings: &Settings) -> Removal {
     let mut removal = Removal::default();
-    configurations(settings, &mut removal);
+    files(settings, &mut removal);
+    taint(settings, &mut removal);
+    removal
+}
+
+fn files(settings: &Settings, removal: &mut Removal) {
+    configurations(settings, removal);
     if still_named(settings) {
         let kept =
             "The kubeconfig and the executables stay, because a configuration still names them";
         removal.errors.push(kept.to_owned());
-        return removal;
+        return;
     }
-    kubeconfig(settings, &mut removal);
+    kubeconfig(settings, removal);
     if settings.keep_binary {
         removal
             .done
             .push("Left the executables, because KEEP_BINARY is set".to_owned());
     } else {
-        executables(settings, &mut removal);
+        executables(settings, removal);
     }
-    removal
+}
+
+/// Nobody else would ever remove it, and pods would stay away for good. Where we
+/// do not set it ourselves, most nodes have none, and a failure says nothing.
+fn taint(settings: &Settings, removal: &mut Removal) {
+    let Some(key) = &settings.startup_taint else {
+        return;
+    };
+    let node = &settings.node_name;
+    match cluster::taint(settings, key, Wanted::Absent, Freshness::Latest) {
+        Ok(Tainted::Removed) => {
+            removal
+                .done
+                .push(format!("Removed taint {key} from node {node}"));
+        }
+        Err(why) if settings.taint_on_loss => removal.errors.push(format!(
+            "Taint {key} may still be on node {node}: {why}. `kubectl taint node {node} {key}-` removes it"
+        )),
+        _ => {}
+    }
 }
 
 fn configurations(settings: &Settings, removal: &mut Removal) {
@@ -90,7 +117,9 @@ fn configurations(settings: &Settings, removal: &mut Removal) {
 fn line(settings: &Settings, change: &Change) -> String {
     let path = settings.net_dir.join(change.subject());
     match change {
-        Change::Rewrite { .. } => format!("Removed linkerd-cni config from {}", path.display()),
+        Change::Rewrite { .. } | Change::TakeOut { .. } => {
+            format!("Removed linkerd-cni config from {}", path.display())
+        }
         Change::PutBack { single, .. } => {
             format!("Put back {}", settings.net_dir.join(single).display())
         }

@@ -165,6 +165,20 @@ impl Cnitool {
         leases
     }
 
+    /// Puts one more plugin at the end of the list.
+    ///
+    /// # Panics
+    ///
+    /// If the list cannot be read or written.
+    pub fn append(&self, plugin: Value) {
+        let file = self.directory("conf").join("10-libcni.conflist");
+        let text = fs::read(&file).expect("a list can be read");
+        let mut list: Value = serde_json::from_slice(&text).expect("a list is JSON");
+        let plugins = list["plugins"].as_array_mut();
+        plugins.expect("a list has plugins").push(plugin);
+        fs::write(file, list.to_string()).expect("a list can be written");
+    }
+
     fn directory(&self, name: &str) -> PathBuf {
         self.root.path().join(name)
     }

@@ -48,12 +48,16 @@ fn live(served: &Served) -> Response<Full<Bytes>> {
 }
 
 fn ready(served: &Served) -> Response<Full<Bytes>> {
-    let faults = served.health.faults();
-    if faults.is_empty() {
-        return text(StatusCode::OK, "ok\n");
+    let mut lines = served.health.faults();
+    let status = match lines.is_empty() {
+        true => StatusCode::OK,
+        false => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    if lines.is_empty() {
+        lines.push("ok".to_owned());
     }
-    let why = faults.join("\n") + "\n";
-    text(StatusCode::SERVICE_UNAVAILABLE, why)
+    lines.extend(served.health.notes());
+    text(status, lines.join("\n") + "\n")
 }
 
 fn metrics(headers: &HeaderMap, served: &Served) -> Response<Full<Bytes>> {

@@ -8,13 +8,14 @@ use k8s_openapi::api::{
 };
 
 /// Whether the next pod of this DaemonSet would be placed on this node: node
-/// selector, required node affinity, and taints against tolerations.
+/// selector, required node affinity, and taints against tolerations. The startup
+/// taint says how the node is, not what it is for, and so does not count.
 #[must_use]
-pub fn is_meant(daemonset: &DaemonSet, node: &Node) -> bool {
+pub fn is_meant(daemonset: &DaemonSet, node: &Node, startup_taint: Option<&str>) -> bool {
     let Some(pod) = daemonset.spec.template.spec.as_ref() else {
         return true;
     };
-    selects(pod, node) && tolerates(pod, node)
+    selects(pod, node) && tolerates(pod, node, startup_taint)
 }
 
 fn selects(pod: &PodSpec, node: &Node) -> bool {
@@ -72,7 +73,7 @@ fn holds(requirement: &NodeSelectorRequirement, label: Option<&str>) -> bool {
     }
 }
 
-fn tolerates(pod: &PodSpec, node: &Node) -> bool {
+fn tolerates(pod: &PodSpec, node: &Node, startup_taint: Option<&str>) -> bool {
     let taints = node
         .spec
         .as_ref()
@@ -85,6 +86,7 @@ fn tolerates(pod: &PodSpec, node: &Node) -> bool {
         // The controller adds tolerations for these: they say how the node is,
         // not what it is for.
         .filter(|taint| !taint.key.starts_with("node.kubernetes.io/"))
+        .filter(|taint| startup_taint != Some(taint.key.as_str()))
         .all(|taint| tolerations.iter().any(|t| covers(t, taint)))
 }
 
@@ -115,6 +117,7 @@ mod tests {
         is_meant(
             &serde_json::from_value(pod).unwrap(),
             &serde_json::from_value(node.clone()).unwrap(),
+            Some("linkerd.io/cni-not-ready"),
         )
     }
 
@@ -165,6 +168,10 @@ mod tests {
         assert!(meant(
             &json!({}),
             &node("node.kubernetes.io/unschedulable", "NoSchedule")
+        ));
+        assert!(meant(
+            &json!({}),
+            &node("linkerd.io/cni-not-ready", "NoSchedule")
         ));
         for (toleration, expected) in [
             (json!({"operator": "Exists"}), true),

@@ -127,8 +127,8 @@ impl<'a> Value<'a> {
         self.children(Kind::Array).map(|(_, value)| value)
     }
 
-    /// The member that counts. Of two with one key that is the last: libcni
-    /// reads with Go's `encoding/json`, where the later one wins.
+    /// The member with just this key. Of two that is the last: libcni reads with
+    /// Go's `encoding/json`, where the later one wins.
     pub(crate) fn get(self, key: &str) -> Option<Value<'a>> {
         self.members()
             .filter(|(k, _)| k.is(key))

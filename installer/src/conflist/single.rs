@@ -6,7 +6,7 @@
 //! in as it stands, as libcni's `ConfListFromConf` does it.
 
 use super::{
-    Configuration, Entry, Layout, OUR_TYPE, Unfit, elements, is_ours, named, object, same::same,
+    Configuration, Entry, Layout, OUR_TYPE, Unfit, elements, is_ours, keys, object, same::same,
     scan::Value,
 };
 
@@ -20,7 +20,7 @@ pub fn convert(text: &[u8], entry: &Entry) -> Result<Vec<u8>, Unfit> {
     named(document)?;
     let layout = Layout::of_document(text, document);
     let kept = ["cniVersion", "name"].into_iter().filter_map(|key| {
-        let value = document.get(key)?;
+        let value = keys::field(document, key)?;
         Some(
             [
                 format!("\"{key}\"{}", layout.colon()).as_bytes(),
@@ -67,7 +67,7 @@ pub fn is_conversion(list: &[u8], single: &[u8]) -> bool {
         return false;
     };
     let others: Vec<_> = plugins.iter().filter(|p| !is_ours(**p)).collect();
-    let agrees = |key| match (list.get(key), single.get(key)) {
+    let agrees = |key| match (list.get(key), keys::field(single, key)) {
         (Some(a), Some(b)) => same(a, b),
         (None, None) => true,
         _ => false,
@@ -84,6 +84,9 @@ pub fn is_conversion(list: &[u8], single: &[u8]) -> bool {
 /// Whether a list looks like what `convert` makes, of whatever it was made.
 #[must_use]
 pub fn is_some_conversion(list: &[u8]) -> bool {
+    if !matches!(super::read(list, true), Ok(Configuration::List { .. })) {
+        return false;
+    }
     let plugins = object(list).and_then(elements).unwrap_or_default();
     let first = plugins.iter().find(|plugin| !is_ours(**plugin));
     first.is_some_and(|first| is_conversion(list, first.raw()))
@@ -94,6 +97,13 @@ pub(super) fn read(document: Value<'_>, kind: String) -> Result<Configuration, U
         "loopback" => Ok(Configuration::Loopback),
         OUR_TYPE => Err(Unfit::StandsAlone),
         _ => named(document).map(|()| Configuration::Single { kind }),
+    }
+}
+
+fn named(document: Value<'_>) -> Result<(), Unfit> {
+    match keys::text(document, "name") {
+        Some(name) if !name.is_empty() => Ok(()),
+        _ => Err(Unfit::NoName),
     }
 }
 

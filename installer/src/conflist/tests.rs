@@ -98,7 +98,12 @@ fn an_entry_that_says_the_same_is_not_written_again() {
     assert_eq!(chain(other.as_bytes(), &entry()), Ok(None));
     for (other, why) in [
         (other.replace("[ ]", "[1]"), "another value"),
-        (other.replace("}]}", "},{\"type\":\"b\"}]}"), "not the last"),
+        (
+            other
+                .replace("[{\"type\":\"a\"},", "[")
+                .replace("}]}", "},{\"type\":\"a\"}]}"),
+            "the first",
+        ),
         (
             other.replace(
                 "[{\"type\":\"a\"},",
@@ -111,6 +116,44 @@ fn an_entry_that_says_the_same_is_not_written_again() {
             chain(other.as_bytes(), &entry()).unwrap().is_some(),
             "{why}"
         );
+    }
+}
+
+#[test]
+fn an_entry_behind_the_plugin_that_makes_the_interface_is_in_its_place() {
+    let ours = r#"{"name":"linkerd-cni","type":"linkerd-cni","linkerd":{"ports":["4191","4190"],"x":[],"o":{}}}"#;
+    for (plugins, in_place) in [
+        (r#"{"type":"calico"},OURS"#, true),
+        (r#"{"type":"calico"},OURS,{"type":"consul-cni"}"#, true),
+        (
+            r#"{"type":"calico"},{"type":"portmap"},OURS,{"type":"istio-cni"},{"type":"tuning"}"#,
+            true,
+        ),
+        (
+            r#"{"type":"loopback"},{"type":"calico"},OURS,{"type":"portmap"}"#,
+            true,
+        ),
+        (r#"OURS,{"type":"calico"}"#, false),
+        (r#"{"type":"loopback"},OURS,{"type":"calico"}"#, false),
+        (
+            r#"{"type":"calico"},{"type":"linkerd-cni"},{"type":"portmap"}"#,
+            false,
+        ),
+        (r#"{"type":"calico"},OURS,{"type":"portmap"},OURS"#, false),
+        (
+            r#"{"type":"calico"},OURS,{"type":"portmap"},{"type":"linkerd-cni"}"#,
+            false,
+        ),
+    ] {
+        let list = format!(r#"{{"name":"n","plugins":[{plugins}]}}"#).replace("OURS", ours);
+        assert_eq!(is_chained(list.as_bytes(), &entry()), in_place, "{list}");
+        let changed = chain(list.as_bytes(), &entry()).unwrap();
+        assert_eq!(changed.is_none(), in_place, "{list}");
+        if let Some(moved) = changed {
+            let moved = String::from_utf8(moved).unwrap();
+            assert!(moved.ends_with(&format!(",{ours}]}}")), "{moved}");
+            assert_eq!(moved.matches("\"linkerd-cni\"").count(), 2, "{moved}");
+        }
     }
 }
 
@@ -148,6 +191,14 @@ fn what_no_runtime_loads_is_refused_with_a_reason() {
             "entry 1 of `plugins` is not an object with a `type`",
         ),
         (
+            r#"{"name":"n","Plugins":[{"type":"b"}]}"#,
+            "`Plugins` has to be `plugins`: no runtime reads that key of a list in another case",
+        ),
+        (
+            r#"{"NAME":"n","plugins":[{"type":"b"}]}"#,
+            "`NAME` has to be `name`: no runtime reads that key of a list in another case",
+        ),
+        (
             r#"{"plugins":[{"type":"b"}]}"#,
             "`name` is missing or not a string: no runtime loads a network without one",
         ),
@@ -166,6 +217,34 @@ fn what_no_runtime_loads_is_refused_with_a_reason() {
         Ok(Configuration::Loopback)
     );
     assert_eq!(read(br#"{"type":"bridge"}"#, false), Err(Unfit::NoName));
+}
+
+#[test]
+fn keys_in_another_case_are_what_libcni_takes_them_for() {
+    let list = r#"{"name":"n","plugins":[{"Type":"a"},{"TYPE":"linkerd-cni","Linkerd":{}}]}"#;
+    let with = chained(list);
+    assert_eq!(with.matches("linkerd-cni").count(), 2, "{with}");
+    let plain = r#"{"name":"n","plugins":[{"Type":"a"}]}"#;
+    assert_eq!(unchain(list.as_bytes()).unwrap(), plain.as_bytes());
+    comes_back(plain);
+
+    let single = r#"{"Name":"n","CNIVersion":"0.4.0","cniVersion":null,"Type":"a","name":"m"}"#;
+    assert_eq!(
+        read(single.as_bytes(), false),
+        Ok(Configuration::Single { kind: "a".into() })
+    );
+    let list = String::from_utf8(convert(single.as_bytes(), &entry()).unwrap()).unwrap();
+    let head = format!(r#"{{"cniVersion":"0.4.0","name":"m","plugins":[{single},"#);
+    assert!(list.starts_with(&head), "{list}");
+    assert!(is_conversion(list.as_bytes(), single.as_bytes()));
+    assert_eq!(
+        read(br#"{"Name":"linkerd-cni","Type":"linkerd-cni"}"#, false),
+        Err(Unfit::StandsAlone)
+    );
+    assert_eq!(
+        read(br#"{"name":"n","plugins":[{"TYPE":"loopback"}]}"#, true),
+        Ok(Configuration::Loopback)
+    );
 }
 
 #[test]

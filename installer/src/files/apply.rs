@@ -35,7 +35,7 @@ pub fn apply(
     change: &Change,
 ) -> Result<(), FileError> {
     match change {
-        Change::Rewrite { file, text } => {
+        Change::Rewrite { file, text } | Change::TakeOut { file, text } => {
             let seen = unchanged(dir, prefix, snapshot, file)?;
             let before = snapshot
                 .files

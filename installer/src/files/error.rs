@@ -75,6 +75,9 @@ fn hint(error: &io::Error) -> &'static str {
         Some(Errno::ENOENT | Errno::ENOTDIR) => {
             "; probably a missing mount: is the hostPath volume there?"
         }
+        Some(Errno::EBUSY) => {
+            "; probably a mount point itself, which cannot be replaced: unmount it, and mount or link the directory it lies in instead of this one file"
+        }
         Some(Errno::ENOSPC | Errno::EDQUOT) => "; the disk is full",
         Some(Errno::EMFILE | Errno::ENFILE) => "; too many open files",
         _ => "",

@@ -16,7 +16,7 @@ pub(super) const MOST_SERIES: usize = 100;
 const OTHER: &str = "other";
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct PassLabels {
+pub(super) struct ResultLabels {
     pub(super) result: &'static str,
 }
 

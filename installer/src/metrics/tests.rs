@@ -36,12 +36,23 @@ fn the_names_are_those_of_the_contract() {
         ..Pass::default()
     });
     metrics.ready(true);
+    for result in [
+        Some(Tainted::Set),
+        Some(Tainted::Removed),
+        Some(Tainted::Unchanged),
+        None,
+    ] {
+        metrics.taint(result);
+    }
     metrics.decision(&pass("no-proxy"));
     let text = metrics.text().unwrap();
     for expected in [
         "linkerd_cni_installer_passes_total{result=\"changed\"} 1",
         "linkerd_cni_installer_configurations_chained 2",
         "linkerd_cni_installer_undone_total 1",
+        "linkerd_cni_installer_startup_taint_total{result=\"set\"} 1",
+        "linkerd_cni_installer_startup_taint_total{result=\"removed\"} 1",
+        "linkerd_cni_installer_startup_taint_total{result=\"failed\"} 1",
         "linkerd_cni_installer_token_expiry_timestamp_seconds 1800000000",
         "linkerd_cni_installer_ready 1",
         "linkerd_cni_installer_reports_ignored_total 0",

@@ -1,10 +1,13 @@
-//! Every eligible configuration ends with our entry (installer.md 2, 3).
+//! Every eligible configuration has our entry in its place (installer.md 2, 3).
 
-use std::ffi::{OsStr, OsString};
+use std::{
+    ffi::{OsStr, OsString},
+    path::Path,
+};
 
 use super::{
-    Change, Executables, Files, Finding, Found, Plan, is_configuration, is_list, list_of,
-    original_of,
+    Change, Executables, Files, Finding, Found, Ignored, Plan, is_configuration, is_list,
+    list_before, list_of, original_of, removal,
 };
 use crate::conflist::{self, Configuration, Entry, Unfit};
 
@@ -12,18 +15,32 @@ use crate::conflist::{self, Configuration, Entry, Unfit};
 /// steps do not depend on each other; what depends on one is in the plan after
 /// it. With
 /// `executables`, a list none of whose plugins is among them is left alone:
-/// then the bin directory is probably not the one that the runtime uses.
+/// then the bin directory is probably not the one that the runtime uses. From
+/// the files that are ignored, an entry of an earlier version is taken out.
 #[must_use]
-pub fn chaining(files: &Files, entry: &Entry, executables: Option<&Executables>) -> Plan {
+pub fn chaining(
+    files: &Files,
+    entry: &Entry,
+    executables: Option<&Executables>,
+    ignored: &Ignored,
+) -> Plan {
     let mut chaining = Chaining {
         files,
         entry,
         executables,
         plan: Plan::default(),
     };
+    let left: Files = files
+        .iter()
+        .filter(|(name, _)| ignored.covers(files, name))
+        .map(|(name, found)| (name.clone(), found.clone()))
+        .collect();
     for (name, found) in files.iter().filter(|(name, _)| is_configuration(name)) {
-        chaining.file(name, found);
+        if !left.contains_key(name) {
+            chaining.file(name, found);
+        }
     }
+    chaining.ignore(&left, ignored);
     chaining.plan
 }
 
@@ -43,10 +60,70 @@ impl Chaining<'_> {
             Found::Unreadable(why) => return self.fault(name, format!("cannot be read: {why}")),
         };
         match conflist::read(text, is_list(name)) {
+            Ok(Configuration::List { .. }) if !is_list(name) => self.misnamed(name, text),
+            Ok(Configuration::List { .. }) if self.is_superseded(name, text) => {
+                let file = name.to_owned();
+                self.plan.changes.push(Change::Delete { file });
+            }
             Ok(Configuration::List { types }) => self.list(name, text, &types),
             Ok(Configuration::Single { kind }) => self.single(name, text, kind),
             Ok(Configuration::Loopback) => {}
             Err(unfit) => self.fault(name, format!("left alone: {unfit}")),
+        }
+    }
+
+    /// No runtime loads a list that is not in a `.conflist`. An entry of ours that an
+    /// earlier version put there goes, as it would if the file were renamed back.
+    fn misnamed(&mut self, name: &OsStr, text: &[u8]) {
+        self.take_out(name, text);
+        let list = list_of(name);
+        self.fault(name, format!(
+            "left alone: a list is loaded only if its name ends with .conflist; rename the file to {}",
+            list.display()
+        ));
+    }
+
+    fn take_out(&mut self, name: &OsStr, text: &[u8]) {
+        let text = conflist::unchain(text);
+        self.plan.changes.extend(text.map(|text| Change::TakeOut {
+            file: name.to_owned(),
+            text,
+        }));
+    }
+
+    /// Whether this is a list of ours that stood before one that no runtime loaded
+    /// (see [`list_before`]), and that one has been mended since.
+    fn is_superseded(&self, name: &OsStr, text: &[u8]) -> bool {
+        let single = Path::new(name).with_extension("").into_os_string();
+        let mended = |found: &Found| matches!(found, Found::Text(_)) && !is_broken(found);
+        is_configuration(&single)
+            && !is_list(&single)
+            && self.files.contains_key(&original_of(&single))
+            && conflist::is_some_conversion(text)
+            && self.files.get(&list_of(&single)).is_some_and(mended)
+    }
+
+    /// Gives back what is ignored, and says that it is.
+    fn ignore(&mut self, left: &Files, ignored: &Ignored) {
+        let Plan {
+            changes, findings, ..
+        } = removal(left);
+        self.plan.changes.extend(changes);
+        self.plan.findings.extend(findings);
+        let first = first_loadable(self.files, self.entry).map(|(name, _)| name);
+        for name in left.keys().filter(|name| is_configuration(name)) {
+            let why = format!("left alone, as IGNORE_CONFIGURATIONS ({ignored}) says");
+            if first.as_ref() == Some(name) {
+                self.fault(
+                    name,
+                    format!(
+                        "{why}; but the runtime loads the first file by name, which is this one: \
+                     rename or remove it, or give the pods' network a name that is sorted before it"
+                    ),
+                );
+            } else {
+                self.note(name, why);
+            }
         }
     }
 
@@ -73,7 +150,7 @@ impl Chaining<'_> {
     }
 
     fn single(&mut self, name: &OsStr, single: &[u8], kind: String) {
-        let list = list_of(name);
+        let list = self.list_for(name);
         match self.beside(name, single, &list) {
             Beside::Nothing if self.plausible(name, &[kind]) => self.begin(name, single, list),
             Beside::Nothing => {}
@@ -82,6 +159,16 @@ impl Chaining<'_> {
                 self.convert(name, single, |text| Change::Rewrite { file: list, text });
             }
             Beside::Stranger => self.note(name, format!("left alone: {} is there", list.display())),
+        }
+    }
+
+    /// The list that a single configuration becomes. One that is broken is not ours to
+    /// replace, and the runtime loads the single one, which is sorted before it.
+    fn list_for(&self, single: &OsStr) -> OsString {
+        let list = list_of(single);
+        match self.files.get(&list).is_some_and(is_broken) {
+            true => list_before(single),
+            false => list,
         }
     }
 
@@ -179,6 +266,12 @@ impl Chaining<'_> {
             fault: false,
         });
     }
+}
+
+/// Whether no runtime loads this as a list.
+fn is_broken(list: &Found) -> bool {
+    list.text()
+        .is_some_and(|text| conflist::read(text, true).is_err())
 }
 
 enum Beside {

@@ -1,10 +1,10 @@
 //! Every configuration as it was before us (installer.md 5).
 
-use std::{ffi::OsStr, path::Path};
+use std::ffi::OsStr;
 
 use super::{
-    Change, Files, Finding, INTERFACE_MODE, Plan, is_list, is_original, list_of, original_of,
-    single_of, text,
+    Change, Files, Finding, INTERFACE_MODE, Plan, ignored::singles_of, is_list, is_original,
+    list_before, list_of, original_of, single_of, text,
 };
 use crate::conflist;
 
@@ -33,7 +33,7 @@ pub fn removal(files: &Files) -> Plan {
                     found
                         .text()
                         .and_then(conflist::unchain)
-                        .map(|text| Change::Rewrite {
+                        .map(|text| Change::TakeOut {
                             file: name.clone(),
                             text,
                         }),
@@ -58,8 +58,7 @@ fn made_from_single(files: &Files, list: &OsStr) -> Made {
         return Made::No;
     };
     let from = |name: &OsStr| text(files, name).map(|t| conflist::is_conversion(text_of_list, t));
-    for extension in ["conf", "json"] {
-        let single = Path::new(list).with_extension(extension).into_os_string();
+    for single in singles_of(list) {
         match (from(&original_of(&single)), from(&single)) {
             (Some(true), None) => return Made::Waits,
             (Some(_), Some(_)) if conflist::is_some_conversion(text_of_list) => return Made::Over,
@@ -77,9 +76,11 @@ fn put_back(files: &Files, original: &OsStr, plan: &mut Plan) {
     };
     let list = list_of(&single);
     let of_single = files.contains_key(&single);
-    let converted = text(files, &list).is_some_and(|list| {
+    let made = |list: &[u8]| {
         conflist::is_conversion(list, before) || of_single && conflist::is_some_conversion(list)
-    });
+    };
+    let lists = [&list, &list_before(&single)];
+    let converted = lists.iter().any(|list| text(files, list).is_some_and(made));
     match (of_single, converted) {
         (false, true) => plan.changes.push(Change::PutBack { original: original.to_owned(), single }),
         // The list goes first: it is known by its original.

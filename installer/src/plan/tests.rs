@@ -31,7 +31,9 @@ fn settle(files: &mut Files, plan: impl Fn(&Files) -> Plan) {
 }
 
 fn chain_all(files: &mut Files) {
-    settle(files, |files| chaining(files, &entry(), None));
+    settle(files, |files| {
+        chaining(files, &entry(), None, &Ignored::default())
+    });
 }
 
 const LIST: &str = r#"{"name":"n","plugins":[{"type":"a"}]}"#;
@@ -66,7 +68,7 @@ fn a_single_configuration_becomes_a_list_and_comes_back() {
 fn a_conversion_that_was_cut_short_is_completed() {
     let mut node = files(&[("a.conf", SINGLE)]);
     for _ in 0..2 {
-        chaining(&node, &entry(), None).changes[0].apply_to(&mut node);
+        chaining(&node, &entry(), None, &Ignored::default()).changes[0].apply_to(&mut node);
     }
     assert!(node.contains_key(OsStr::new("a.conf")));
     let mut undone = node.clone();
@@ -94,7 +96,7 @@ fn a_file_that_its_agent_writes_again_amid_a_conversion_is_converted_again() {
     for step in 1..=4 {
         let mut node = files(&[("a.conf", SINGLE)]);
         for _ in 0..step {
-            let plan = chaining(&node, &entry(), None);
+            let plan = chaining(&node, &entry(), None, &Ignored::default());
             plan.changes
                 .iter()
                 .for_each(|change| change.apply_to(&mut node));
@@ -174,6 +176,7 @@ fn a_list_without_any_of_its_plugins_is_not_chained() {
         &files(&[("a.conflist", LIST), ("b.conf", SINGLE)]),
         &entry(),
         Some(&executables),
+        &Ignored::default(),
     );
     assert_eq!((plan.changes.len(), plan.findings.len()), (0, 2));
     assert!(
@@ -201,9 +204,98 @@ fn the_first_loadable_is_the_one_that_libcni_takes() {
     assert_eq!(first(&[("lo.conf", r#"{"type":"loopback"}"#)]), None);
 }
 
+#[test]
+fn a_list_under_another_extension_is_named_and_an_entry_of_ours_in_it_goes() {
+    let ours = r#"{"name":"n","plugins":[{"type":"a"},{"type":"linkerd-cni"}]}"#;
+    for (name, rename) in [("a.conf", "a.conflist"), ("a.json", "a.conflist")] {
+        let mut node = files(&[(name, ours), ("b.conflist", LIST)]);
+        let plan = chaining(&node, &entry(), None, &Ignored::default());
+        let what = &plan.findings[0].what;
+        assert!(
+            what.ends_with(&format!("rename the file to {rename}")),
+            "{what}"
+        );
+        assert_eq!(plan.chained, 1);
+        chain_all(&mut node);
+        assert_eq!(text(&node, OsStr::new(name)), Some(LIST.as_bytes()));
+        assert_eq!(
+            first_loadable(&node, &entry()),
+            Some(("b.conflist".into(), true))
+        );
+    }
+}
+
+#[test]
+fn beside_a_list_that_no_runtime_loads_the_single_configuration_is_chained() {
+    for broken in [
+        "",
+        "{",
+        "[]",
+        r#"{"name":"s","plugins":{}}"#,
+        r#"{"name":"s","plugins":[{"name":"s","type":7}]}"#,
+        r#"{"plugins":[{"type":"a"}]}"#,
+    ] {
+        let before = files(&[("a.conf", SINGLE), ("a.conflist", broken)]);
+        let mut node = before.clone();
+        let first = chaining(&node, &entry(), None, &Ignored::default());
+        assert_eq!(first.findings[0].file, "a.conflist", "{broken}");
+        chain_all(&mut node);
+        assert_eq!(
+            text(&node, OsStr::new("a.conflist")),
+            Some(broken.as_bytes())
+        );
+        // What was the first stays the first.
+        let (name, chained) = first_loadable(&node, &entry()).unwrap();
+        assert!(chained && name == "a.conf.conflist", "{name:?}");
+        let files_of_ignored = Ignored::parse("a.conf").unwrap();
+        let mut ignored = node.clone();
+        settle(&mut ignored, |files| {
+            chaining(files, &entry(), None, &files_of_ignored)
+        });
+        assert_eq!(ignored, before);
+        let mut undone = node.clone();
+        settle(&mut undone, removal);
+        assert_eq!(undone, before);
+
+        // Its agent was only not ready with it.
+        node.extend(files(&[("a.conflist", LIST)]));
+        chain_all(&mut node);
+        assert_eq!(
+            first_loadable(&node, &entry()),
+            Some(("a.conflist".into(), true))
+        );
+    }
+}
+
+#[test]
+fn what_is_ignored_is_not_chained_and_what_was_chained_is_given_back() {
+    let before = files(&[
+        ("10-a.conflist", LIST),
+        ("87-podman-bridge.conflist", LIST),
+        ("87-x.conf", SINGLE),
+    ]);
+    let mut node = before.clone();
+    chain_all(&mut node);
+    assert!(node.contains_key(OsStr::new("87-x.conflist")));
+    let ignored = Ignored::parse("87-podman*.conflist,87-x.conf").unwrap();
+    settle(&mut node, |files| chaining(files, &entry(), None, &ignored));
+    let mut expected = before;
+    expected.remove(OsStr::new("10-a.conflist"));
+    let chained = node.remove(OsStr::new("10-a.conflist")).unwrap();
+    assert!(is_chained(chained.text().unwrap(), &entry()));
+    assert_eq!(node, expected);
+
+    // Without the other, the runtime takes one of these: that is a fault.
+    let plan = chaining(&node, &entry(), None, &ignored);
+    assert_eq!((plan.changes.len(), plan.chained), (0, 0));
+    let faults: Vec<_> = plan.findings.iter().map(|f| f.fault).collect();
+    assert_eq!(faults, [true, false], "{:?}", plan.findings);
+}
+
 fn name() -> impl Strategy<Value = String> {
     prop::sample::select(vec![
         "a.conf",
+        "a.conf.conflist",
         "a.conflist",
         "a.json",
         "b.conf",
@@ -224,7 +316,8 @@ fn a_step_that_fails_does_not_take_the_network_away() {
     for (start, plan) in [
         (
             vec![("a.conf", SINGLE)],
-            (|files: &Files| chaining(files, &entry(), None)) as fn(&Files) -> Plan,
+            (|files: &Files| chaining(files, &entry(), None, &Ignored::default()))
+                as fn(&Files) -> Plan,
         ),
         (
             vec![("a.conf.linkerd-cni-original", SINGLE), ("a.conflist", "")],
@@ -269,7 +362,7 @@ proptest! {
                 Some(text) => { node.insert(name.into(), Found::Text(text.into_bytes())); }
                 None => { node.remove(OsStr::new(&name)); }
             }
-            if step && let Some(change) = chaining(&node, &entry(), None).changes.first() {
+            if step && let Some(change) = chaining(&node, &entry(), None, &Ignored::default()).changes.first() {
                 change.apply_to(&mut node);
             }
         }

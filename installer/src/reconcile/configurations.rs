@@ -58,6 +58,7 @@ fn carry_out(
     let mut done = Done::Nothing;
     for change in &plan.changes {
         let subject = change.subject();
+        pass.undone += u64::from(was_undone(this, change));
         if let Some(until) = this.fights.wait(subject, Instant::now()) {
             pass.again = Some(pass.again.map_or(until, |again| again.min(until)));
             continue;
@@ -71,8 +72,10 @@ fn carry_out(
         ) {
             Ok(()) => {
                 pass.changed = true;
-                pass.undone += u64::from(is_redone(this, change));
                 done = Done::Some;
+                if chains(change) {
+                    this.chained.insert(subject.to_owned());
+                }
                 confirm(this, change);
             }
             Err(e) if e.is_change() => return Done::Some,
@@ -107,10 +110,15 @@ fn announce(this: &mut Reconciler, change: &Change, renewed: &[OsString]) {
     ));
 }
 
-/// Whether the configuration was chained before this change.
-fn is_redone(this: &Reconciler, change: &Change) -> bool {
-    let chains = matches!(change, Change::Rewrite { .. } | Change::Create { .. });
-    chains && this.chained.contains(change.subject())
+/// Whether the configuration was chained when it was last looked at. Each undoing
+/// counts once, also one that is not answered at once.
+fn was_undone(this: &mut Reconciler, change: &Change) -> bool {
+    chains(change) && this.chained.remove(change.subject())
+}
+
+fn chains(change: &Change) -> bool {
+    let writes = matches!(change, Change::Rewrite { .. } | Change::Create { .. });
+    writes && !plan::is_original(change.subject())
 }
 
 fn confirm(this: &mut Reconciler, change: &Change) {
@@ -121,6 +129,12 @@ fn confirm(this: &mut Reconciler, change: &Change) {
         Change::Rewrite { .. } | Change::Create { .. } => {
             this.actions
                 .say(&format!("Created CNI config {}", path.display()));
+        }
+        Change::TakeOut { .. } => {
+            this.actions.say(&format!(
+                "Removed linkerd-cni config from {}",
+                path.display()
+            ));
         }
         Change::SetAside { original: to, .. } | Change::PutBack { single: to, .. } => {
             this.actions.say(&format!(
@@ -138,8 +152,8 @@ fn confirm(this: &mut Reconciler, change: &Change) {
             ""
         };
         warn!(
-            "Another writer keeps undoing {}: it was rewritten 5 times within 60 s. Installing again more and more slowly, \
-             at most every 30 s; find the program that writes this file{hint}",
+            "Another writer keeps undoing {}: it was rewritten 5 times within 60 s. Installing again 1 s after each write \
+             of ours, without a line for each; find the program that writes this file{hint}",
             path.display()
         );
     }

@@ -38,7 +38,8 @@ pub fn plan(settings: &Settings, entry: &Entry, files: &Files) -> Result<Plan, F
     } else {
         None
     };
-    Ok(plan::chaining(files, entry, executables.as_ref()))
+    let ignored = &settings.ignored;
+    Ok(plan::chaining(files, entry, executables.as_ref(), ignored))
 }
 
 /// Whether Cilium has moved a list with our entry out of its way.

@@ -5,7 +5,10 @@ use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
 use clap::ValueEnum;
 
 use super::{ApiServer, Arguments, Settings, TemplateSource};
-use crate::files::under;
+use crate::{
+    files::under,
+    plan::{IGNORED, Ignored},
+};
 
 /// A setting that cannot be used.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,6 +44,15 @@ impl TryFrom<Arguments> for Settings {
                 "has to be a file name, not a path",
             ));
         }
+        let startup_taint = taint(raw.startup_taint)?;
+        let taint_on_loss = switch("TAINT_ON_LOSS", raw.taint_on_loss, false)?;
+        if taint_on_loss && startup_taint.is_none() {
+            return Err(refused(
+                "TAINT_ON_LOSS",
+                "true",
+                "needs STARTUP_TAINT, the key of the taint",
+            ));
+        }
         let prefixed_net_dir = under(&prefix, &net_dir);
         Ok(Self {
             kubeconfig_on_host: net_dir.join(&name).to_string_lossy().into_owned(),
@@ -73,12 +85,14 @@ impl TryFrom<Arguments> for Settings {
             keep_binary: switch("KEEP_BINARY", raw.keep_binary, false)?,
             resync: duration(raw.resync_interval)?,
             verify_bin_dir: switch("VERIFY_BIN_DIR", raw.verify_bin_dir, true)?,
+            ignored: ignored(raw.ignore_configurations)?,
             namespace: raw.pod_namespace.filter(|n| !n.is_empty()),
             daemonset: text(raw.daemonset_name, "linkerd-cni"),
             node_name: node_name(raw.kubernetes_node_name),
             state_dir: path(raw.state_dir, "/run/linkerd-cni-installer"),
             admin_address: address(raw.admin_address)?,
-            startup_taint: taint(raw.startup_taint)?,
+            startup_taint,
+            taint_on_loss,
             log_level: level(raw.log_level)?,
             log_format: choice(
                 "LOG_FORMAT",
@@ -172,6 +186,17 @@ fn duration(value: Option<String>) -> Result<Duration, SettingsError> {
             "expected a time such as 15s, 500ms or 2m, and not zero",
         )),
     }
+}
+
+fn ignored(value: Option<String>) -> Result<Ignored, SettingsError> {
+    let value = text(value, IGNORED);
+    Ignored::parse(&value).map_err(|_| {
+        refused(
+            "IGNORE_CONFIGURATIONS",
+            &value,
+            "expected file names, not paths, parted by commas, such as 87-podman*.conflist, or none",
+        )
+    })
 }
 
 fn address(value: Option<String>) -> Result<Option<SocketAddr>, SettingsError> {

@@ -53,6 +53,15 @@ fn what_cannot_be_used_is_named() {
             "RESYNC_INTERVAL=2y: expected a time such as 15s, 500ms or 2m, and not zero",
         ),
         (
+            "--ignore-configurations=/etc/cni/net.d/a.conf",
+            "IGNORE_CONFIGURATIONS=/etc/cni/net.d/a.conf: expected file names, not paths, parted by commas, such as \
+             87-podman*.conflist, or none",
+        ),
+        (
+            "--taint-on-loss=yes",
+            "TAINT_ON_LOSS=true: needs STARTUP_TAINT, the key of the taint",
+        ),
+        (
             "--log-level=loud",
             "LOG_LEVEL=loud: expected error, warn, info, debug or trace",
         ),

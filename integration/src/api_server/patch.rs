@@ -6,7 +6,7 @@ use serde_json::Value;
 ///
 /// # Panics
 ///
-/// If it is no patch, or has a step that is neither `test` nor `remove`.
+/// If it is no patch, or has a step that is none of `test`, `remove` and `add`.
 pub(super) fn apply(object: &Value, patch: &str) -> Option<Value> {
     let steps: Vec<Value> = serde_json::from_str(patch).expect("a patch is a list");
     let mut patched = object.clone();
@@ -18,6 +18,7 @@ pub(super) fn apply(object: &Value, patch: &str) -> Option<Value> {
                 holds.then_some(())?;
             }
             Some("remove") => remove(&mut patched, path)?,
+            Some("add") => add(&mut patched, path, &step["value"])?,
             _ => panic!("not known here: {step}"),
         }
     }
@@ -34,4 +35,14 @@ fn remove(object: &mut Value, path: &str) -> Option<()> {
         Value::Object(members) => members.remove(last).map(drop),
         _ => None,
     }
+}
+
+fn add(object: &mut Value, path: &str, value: &Value) -> Option<()> {
+    let (parent, last) = path.rsplit_once('/')?;
+    match object.pointer_mut(parent)? {
+        Value::Array(items) if last == "-" => items.push(value.clone()),
+        Value::Object(members) => _ = members.insert(last.to_owned(), value.clone()),
+        _ => return None,
+    }
+    Some(())
 }

@@ -39,7 +39,16 @@ impl Node {
     ///
     /// If it cannot be started, or does not end.
     pub fn run(&self, args: &[&str]) -> Finished {
-        let finished = process::finish(&mut self.command(&[], args), b"", DEADLINE)
+        self.run_behind(&[], args)
+    }
+
+    /// The same behind another program.
+    ///
+    /// # Panics
+    ///
+    /// As [`Node::run`].
+    pub fn run_behind(&self, before: &[&str], args: &[&str]) -> Finished {
+        let finished = process::finish(&mut self.command(before, args), b"", DEADLINE)
             .expect("the installer starts");
         assert!(
             finished.status.is_some(),

@@ -6,8 +6,10 @@ use std::path::PathBuf;
 use linkerd_cni_integration::chain::reference_plugins;
 use linkerd_cni_integration::cnitool::{Cnitool, tools};
 use linkerd_cni_integration::netns::Netns;
+use linkerd_cni_integration::process;
 use linkerd_cni_integration::rules::{self, Family, Tables};
 use linkerd_cni_integration::traffic::{As, Listener, connect, connect_as};
+use serde_json::json;
 
 const INBOUND: u16 = 4143;
 const OUTBOUND: u16 = 4140;
@@ -84,6 +86,32 @@ fn check_is_good_until_a_rule_is_gone_and_then_names_it() {
         said.complains(&["pod emojivoto/web-meshed: IPv4 OUTPUT: rule 1 is missing"]);
         tool.succeed("del", &pod);
     }
+}
+
+/// The installer leaves us there if others insist on the last place.
+#[test]
+fn a_plugin_behind_ours_gets_the_result_that_we_were_given() {
+    let (tool, pod) = (Cnitool::new("1.0.0", reference_plugins()), Netns::new());
+    // It fails without a result, and works on the interface that is in it.
+    tool.append(json!({"type": "tuning", "mtu": 1400}));
+    let (result, address, gateway) = tool.add(&pod);
+    assert_eq!(
+        result["interfaces"].as_array().map(Vec::len),
+        Some(3),
+        "{result}"
+    );
+    let link = pod.enter(|| process::run("ip", &["link", "show", "eth0"]).unwrap());
+    assert!(link.contains("mtu 1400"), "{link}");
+    lands(
+        &tool.node,
+        &pod,
+        SocketAddr::new(address, WEB),
+        SocketAddr::new(gateway, WEB),
+    );
+    tool.succeed("check", &pod);
+    tool.succeed("del", &pod);
+    assert!(rules::effective(&pod).is_empty());
+    assert_eq!((tool.records().len(), tool.leases().len()), (0, 0));
 }
 
 #[test]

@@ -7,5 +7,6 @@ mod golden;
 mod image;
 mod monitoring;
 mod objects;
+mod pod_monitor;
 mod rbac;
 mod values;

@@ -10,6 +10,7 @@ use k8s_openapi::api::{
 use linkerd_cni_integration::api_server::ApiServer;
 use linkerd_cni_integration::chart::{self, Chart};
 use linkerd_cni_integration::kubeconfig::Kubeconfig;
+use linkerd_cni_integration::node::Node;
 use linkerd_cni_integration::{fixtures, process};
 use serde_json::{Value, json};
 
@@ -94,6 +95,7 @@ fn the_apis_types_know_every_field() {
             "ConfigMap" => carried::<ConfigMap>(&object),
             "DaemonSet" => carried::<DaemonSet>(&object),
             "Namespace" => carried::<Namespace>(&object),
+            "PodMonitor" => carried::<crate::pod_monitor::PodMonitor>(&object),
             "Role" => carried::<Role>(&object),
             "RoleBinding" => carried::<RoleBinding>(&object),
             "ServiceAccount" => carried::<ServiceAccount>(&object),
@@ -173,4 +175,98 @@ fn where_the_priority_may_need_a_quota_is_told() {
     assert!(said(&Chart::new()).contains("insufficient quota"));
     let none = Chart::new().set("priorityClassName", &json!(""));
     assert!(!said(&none).contains("insufficient quota"));
+}
+
+#[test]
+fn the_pods_tolerate_the_startup_taint_whatever_else_they_tolerate() {
+    let tolerations = |chart: &Chart| {
+        let daemonset = chart.object("DaemonSet", "linkerd-cni");
+        daemonset["spec"]["template"]["spec"]["tolerations"].clone()
+    };
+    let key = "linkerd.io/cni-not-ready";
+    let tainted = Chart::new().set("startupTaint", &json!(key));
+    let everything = json!([{"operator": "Exists"}]);
+    assert_eq!(tolerations(&tainted), everything);
+    let ours = json!({"key": key, "operator": "Exists"});
+    for (set, expected) in [
+        (json!([]), json!([ours])),
+        (
+            json!([{"key": "a", "operator": "Exists"}]),
+            json!([{"key": "a", "operator": "Exists"}, ours]),
+        ),
+        (
+            json!([{"operator": "Exists", "effect": "NoExecute"}]),
+            json!([{"operator": "Exists", "effect": "NoExecute"}, ours]),
+        ),
+    ] {
+        let chart = tainted.clone().set("tolerations", &set);
+        assert_eq!(tolerations(&chart), expected);
+        let untainted = Chart::new().set("tolerations", &set);
+        let kept = tolerations(&untainted);
+        assert!(kept == set || kept.is_null() && set == json!([]), "{kept}");
+    }
+}
+
+#[test]
+fn the_directory_above_both_is_mounted_instead_of_them() {
+    let chart = Chart::new()
+        .set(
+            "destCNINetDir",
+            &json!("/var/snap/microk8s/current/args/cni-network"),
+        )
+        .set(
+            "destCNIBinDir",
+            &json!("/var/snap/microk8s/current/opt/cni/bin"),
+        )
+        .set("hostMountDir", &json!("/var/snap/microk8s/"));
+    let pod = chart.object("DaemonSet", "linkerd-cni")["spec"]["template"]["spec"].clone();
+    let named = |list: &Value, name: &str| {
+        let mut list = list.as_array().unwrap().iter();
+        list.find(|item| item["name"] == name).cloned()
+    };
+    let volume = named(&pod["volumes"], "host-dir").unwrap();
+    assert_eq!(volume["hostPath"]["path"], "/var/snap/microk8s");
+    let mounts = &pod["containers"][0]["volumeMounts"];
+    assert_eq!(
+        named(mounts, "host-dir").unwrap()["mountPath"],
+        "/host/var/snap/microk8s"
+    );
+    for gone in ["cni-net-dir", "cni-bin-dir"] {
+        assert_eq!(
+            (named(&pod["volumes"], gone), named(mounts, gone)),
+            (None, None)
+        );
+    }
+    let elsewhere = chart.set("hostMountDir", &json!("/var/snap/microk8s/current/opt"));
+    chart::refuses(&elsewhere, &["hostMountDir", "have to be below it"]).unwrap();
+}
+
+#[test]
+fn an_empty_list_of_configurations_to_ignore_ignores_none() {
+    for (value, expected) in [
+        (json!([]), "none"),
+        (json!(["a.conf", "b*.conflist"]), "a.conf,b*.conflist"),
+    ] {
+        let chart = Chart::new().set("ignoreConfigurations", &value);
+        let env = chart.container()["env"].as_array().cloned().unwrap();
+        let variable = env.iter().find(|v| v["name"] == "IGNORE_CONFIGURATIONS");
+        assert_eq!(variable.unwrap()["value"], expected);
+    }
+}
+
+/// The chart shows what the installer does without it.
+#[test]
+fn the_chart_ignores_what_the_installer_ignores_by_default() {
+    let list = chart::default_values()["ignoreConfigurations"].clone();
+    let names: Vec<_> = list
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    let help = Node::new().run(&["--help"]);
+    let help = String::from_utf8_lossy(&help.stdout).into_owned();
+    let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    let default = format!("[default: {}]", names.join(","));
+    assert!(words.contains(&default), "{default}: {help}");
 }

@@ -180,6 +180,36 @@ fn one_thing_more_is_asked_for_if_there_is_a_startup_taint() {
 }
 
 #[test]
+fn to_set_the_taint_when_the_chain_is_lost_needs_no_more_than_to_remove_it() {
+    let tainted = Chart::new().set("startupTaint", &json!("linkerd.io/cni-not-ready"));
+    let (without, used) = (rights(&tainted), Arc::default());
+    let chart = tainted.set("taintOnLoss", &json!(true));
+    assert_eq!(rights(&chart), without);
+    let server = ApiServer::start();
+    enforce(&server, &chart, &used);
+    server.put(json!({
+        "apiVersion": "v1", "kind": "Node", "spec": {}, "metadata": {"name": NAME, "resourceVersion": "1"},
+    }));
+    let mut node = Node::new();
+    node.use_server(&server);
+    node.set("STARTUP_TAINT", "linkerd.io/cni-not-ready");
+    node.set("TAINT_ON_LOSS", "true");
+    node.drop_in("net.d/10-calico.conflist");
+    node.start();
+    node.wait("ready", |node| node.logged("has no taint") == 1);
+    node.write(
+        "05-x.conflist",
+        r#"{"name":"n","plugins":[{"type":"strange"}]}"#,
+    );
+    node.wait("the taint", |node| node.logged("Set taint") == 1);
+    std::fs::remove_file(node.conf("05-x.conflist")).unwrap();
+    node.wait("the taint gone", |node| node.logged("Removed taint") == 1);
+    let used = used.lock().unwrap();
+    let verbs: BTreeSet<_> = used.iter().map(|right| right.verb.as_str()).collect();
+    assert_eq!(verbs, BTreeSet::from(["get", "patch"]));
+}
+
+#[test]
 fn nothing_is_listed_watched_or_changed() {
     for right in rights(&Chart::new()) {
         assert_eq!(right.verb, "get", "{right:?}");

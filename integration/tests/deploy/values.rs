@@ -8,8 +8,23 @@ use serde_json::{Value, json};
 /// Values that must not change what is installed; the notes say so (see `objects`).
 const IGNORED: [&str; 2] = ["enablePSP", "repairController.enabled"];
 
-/// Values that only mean something beside another.
-const COMPANIONS: [(&str, &str, &str); 1] = [("logFileMaxBytes", "logFile", "/var/log/l.log")];
+/// What a value only means something beside.
+fn companions(path: &str) -> Vec<(&'static str, Value)> {
+    match path {
+        "logFileMaxBytes" => vec![("logFile", json!("/var/log/l.log"))],
+        "taintOnLoss" => vec![("startupTaint", json!("linkerd.io/cni-not-ready"))],
+        "hostMountDir" => vec![
+            ("destCNINetDir", json!("/some/net")),
+            ("destCNIBinDir", json!("/some/bin")),
+        ],
+        "podMonitor.enabled" => vec![("adminAddress", json!("0.0.0.0:9990"))],
+        path if path.starts_with("podMonitor.") => vec![
+            ("adminAddress", json!("0.0.0.0:9990")),
+            ("podMonitor.enabled", json!(true)),
+        ],
+        _ => Vec::new(),
+    }
+}
 
 /// A value that is another one than this, and valid.
 fn other(path: &str, value: &Value) -> Value {
@@ -27,6 +42,10 @@ fn other(path: &str, value: &Value) -> Value {
         "ignoreInterfaces" => Some(json!(["net1"])),
         "excludeNamespaces" => Some(json!(["other"])),
         "capabilities" => Some(json!(["CHOWN"])),
+        "ignoreConfigurations" => Some(json!(["other"])),
+        "hostMountDir" => Some(json!("/some")),
+        "podMonitor.enabled" => Some(json!(true)),
+        "podMonitor.scrapeInterval" | "podMonitor.scrapeTimeout" => Some(json!("7s")),
         "logFile" | "destCNINetDir" | "destCNIBinDir" => Some(json!("/some/where")),
         "nodeAffinity" => Some(json!({"preferredDuringSchedulingIgnoredDuringExecution": []})),
         "updateStrategy.rollingUpdate.maxUnavailable" => Some(json!("10%")),
@@ -57,17 +76,11 @@ fn leaves(path: &str, value: &Value) -> Vec<(String, Value)> {
 fn every_value_changed_from_its_default_changes_what_is_rendered() {
     let values = leaves("", &Value::Object(default_values()));
     assert!(values.len() > 50, "{values:?}");
-    let defaults = Chart::new().render().expect("the defaults");
     for (path, default) in values {
-        let companion = COMPANIONS.iter().find(|(of, ..)| *of == path);
-        let (chart, before) = match companion {
-            Some((_, name, value)) => {
-                let chart = Chart::new().set(name, &json!(value));
-                let before = chart.render().expect("its companion");
-                (chart, before)
-            }
-            None => (Chart::new(), defaults.clone()),
-        };
+        let chart = companions(&path)
+            .iter()
+            .fold(Chart::new(), |chart, (name, value)| chart.set(name, value));
+        let before = chart.render().expect("the value's companions");
         let after = chart.set(&path, &other(&path, &default)).render();
         let after = after.unwrap_or_else(|error| panic!("{path}: {error:#}"));
         assert_eq!(
@@ -101,6 +114,8 @@ fn a_value_that_cannot_be_is_refused_and_named() {
         ("disableIPv6", json!("yes")),
         ("logFile", json!("relative.log")),
         ("commonLabels", json!({"a": true})),
+        // It needs the taint's key.
+        ("taintOnLoss", json!(true)),
     ] {
         refuses(&Chart::new().set(path, &value), &[path]).unwrap();
     }

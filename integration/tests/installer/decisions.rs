@@ -3,17 +3,19 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixDatagram;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use linkerd_cni_integration::api_server::{Fault, TOKEN};
 use linkerd_cni_integration::fixtures;
+use linkerd_cni_integration::http;
+use linkerd_cni_integration::kubeconfig::token_expiring_in;
 use linkerd_cni_integration::netns::{Netns, unique_name};
-use linkerd_cni_integration::node::Node;
+use linkerd_cni_integration::node::{KUBECONFIG, Node};
 use linkerd_cni_integration::plugin::Call;
-use linkerd_cni_integration::stage::Stage;
+use linkerd_cni_integration::stage::{Stage, network_config};
 use nix::sys::signal::Signal;
 use serde_json::json;
 
@@ -140,6 +142,51 @@ fn every_pods_decision_is_logged_and_counted() {
     ] {
         assert_eq!(metrics.value(sample), Some(value), "{sample}: {metrics:#?}");
     }
+}
+
+/// What a `current` link that is swapped does to a mount: the plugin is elsewhere.
+#[test]
+fn a_plugin_that_does_not_read_our_kubeconfig_is_a_fault_that_says_how_to_mend_it() {
+    let mut node = node();
+    node.rotate_token(&token_expiring_in(3600));
+    node.drop_in("net.d/10-calico.conflist");
+    node.start();
+    let ready = |node: &Node| http::get(node.admin(), "/ready");
+    node.wait("ready", |node| ready(node).status == 200);
+    let path = format!("/etc/cni/net.d/{KUBECONFIG}");
+    let [nowhere, stale] = ["meshed", "meshed"].map(Stage::new);
+    let elsewhere = network_config("template-chart", Path::new(&path));
+    stale.api.misbehave(Fault::Status(401));
+    for (call, code, words) in [
+        (nowhere.add().config(&elsewhere), 11, "does not find"),
+        (stale.add(), 103, "is refused (401) with"),
+    ] {
+        on(&node, call).fail(code);
+        let what = format!("the plugin {words} {path}");
+        node.wait("the fault", |node| {
+            let answer = ready(node);
+            answer.status == 503 && answer.body.contains(&what)
+        });
+        let status = node.run(&["status"]);
+        let said = String::from_utf8_lossy(&status.stdout).into_owned();
+        assert!(said.contains(&what), "{said}");
+        assert!(
+            said.contains("mount the directory above the link"),
+            "{said}"
+        );
+        assert_eq!(node.logged(&what), 1, "{}", node.log());
+        // It is over once a pod starts.
+        on(&node, Stage::new("unmeshed").add()).succeed();
+        node.wait("ready again", |node| ready(node).status == 200);
+    }
+    // A token that has ended here too is another matter, and said already.
+    node.rotate_token(&token_expiring_in(-60));
+    node.wait("the token's end", |node| {
+        ready(node).body.contains("has expired")
+    });
+    on(&node, stale.add()).fail(103);
+    node.wait("the decision", |node| node.logged("ADD failed") == 3);
+    assert!(!ready(&node).body.contains("(401)"));
 }
 
 #[test]

@@ -78,6 +78,35 @@ linkerd.io/created-by: {{ .Values.cliVersion | default (printf "linkerd/helm %s"
 {{- toPrettyJson $config }}
 {{- end }}
 
+{{/* The host's directories that are mounted, by the names of their volumes. */}}
+{{- define "linkerd-cni.mounts" -}}
+{{- $net := .Values.destCNINetDir }}
+{{- $bin := .Values.destCNIBinDir }}
+{{- $mounts := dict "cni-net-dir" $net }}
+{{- if ne $bin $net }}{{ $_ := set $mounts "cni-bin-dir" $bin }}{{ end }}
+{{- with .Values.hostMountDir | trimSuffix "/" }}
+{{- $above := printf "%s/" . }}
+{{- if not (and (hasPrefix $above $net) (hasPrefix $above $bin)) }}
+{{- fail "hostMountDir: destCNINetDir and destCNIBinDir have to be below it" }}
+{{- end }}
+{{- $mounts = dict "host-dir" . }}
+{{- end }}
+{{- toYaml $mounts }}
+{{- end }}
+
+{{/* A pod that did not tolerate the startup taint could not come to remove it. */}}
+{{- define "linkerd-cni.tolerations" -}}
+{{- $tolerations := .Values.tolerations | default list }}
+{{- $all := false }}
+{{- range $tolerations }}
+{{- if and (eq (.operator | default "") "Exists") (not .key) (not .effect) }}{{ $all = true }}{{ end }}
+{{- end }}
+{{- if and .Values.startupTaint (not $all) }}
+{{- $tolerations = append $tolerations (dict "key" .Values.startupTaint "operator" "Exists") }}
+{{- end }}
+{{- toYaml $tolerations }}
+{{- end }}
+
 {{/* Requests and limits, from the present chart's form. */}}
 {{- define "linkerd-cni.resources" -}}
 {{- $limits := dict }}

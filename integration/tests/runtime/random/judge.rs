@@ -11,8 +11,8 @@ use crate::machine::LIST;
 use crate::pod::Sandbox;
 use crate::verbs::started_with;
 
-/// How long the installer may take: another that writes the same file again and
-/// again is met with a pause of up to 30 s.
+/// How long the installer may take: a token, an API server that is away, and pauses between its
+/// writes where another writes the same file again and again.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 // === impl World ===
