@@ -2,13 +2,11 @@
 
 use super::*;
 
-/// The pod, for a configuration with this user and group (0: none); who is exempt and what is
-/// warned of, or why the pod is refused.
-fn identified(
-    value: Value,
-    uid: i64,
-    gid: i64,
-) -> Result<(Option<u32>, Option<u32>, Vec<String>), String> {
+/// The user and the group that are exempt, and what is warned of.
+type Exempt = (Option<u32>, Option<u32>, Vec<String>);
+
+/// The pod, for a configuration with this user and group (0: none); or why it is refused.
+fn identified(value: Value, uid: i64, gid: i64) -> Result<Exempt, String> {
     let raw = RawConfig::from_value(&json!({
         "incoming-proxy-port": 4143, "outgoing-proxy-port": 4140,
         "proxy-uid": uid, "proxy-gid": gid,
