@@ -19,9 +19,10 @@ const CHAINS: [&str; 4] = [
 
 /// The sorts of rules, by their comments (rules.md 3). The rest of a comment says which ports or
 /// subnets.
-const SORTS: [&str; 9] = [
+const SORTS: [&str; 10] = [
     "ignore-port",
     "ignore-subnet",
+    "ignore-interface",
     "ignore-proxy-user-id",
     "ignore-proxy-group-id",
     "ignore-loopback",

@@ -53,6 +53,24 @@ fn settings() -> Vec<(&'static str, &'static str, Values)> {
                 ("unparsable", json!(["192.168.77.0"])),
             ],
         ),
+        (
+            "outbound-subnets",
+            "outbound-subnets-to-ignore",
+            vec![
+                ("ipv4", json!(["10.244.1.0/24"])),
+                ("both", json!(["10.244.1.0/24", "fd00:244:1::/64"])),
+            ],
+        ),
+        (
+            "interfaces",
+            "interfaces-to-ignore",
+            vec![("one", json!(["eth0"])), ("another", json!(["eth9"]))],
+        ),
+        (
+            "outbound-redirect",
+            "outbound-ports-to-redirect",
+            vec![("one", json!([80])), ("several", json!([80, 443]))],
+        ),
         ("uid", "proxy-uid", ids(&unset)),
         ("gid", "proxy-gid", ids(&unset)),
     ]
@@ -87,7 +105,7 @@ fn lists_of_ports() -> Values {
 }
 
 /// Annotations (after `config.linkerd.io/`), and values by name.
-const ANNOTATIONS: [(&str, Texts); 9] = [
+const ANNOTATIONS: [(&str, Texts); 11] = [
     ("skip-inbound-ports", LISTS),
     ("skip-outbound-ports", LISTS),
     (
@@ -99,6 +117,8 @@ const ANNOTATIONS: [(&str, Texts); 9] = [
             ("empty", ""),
         ],
     ),
+    ("skip-outbound-subnets", &[("ipv4", "10.244.1.0/24")]),
+    ("skip-interfaces", &[("one", "eth0")]),
     ("proxy-uid", IDS),
     ("proxy-gid", IDS),
     ("inbound-port", &[("other", "5143"), UNPARSABLE]),
