@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 use rustls::crypto::ring;
+use rustls::crypto::ring::sign::any_supported_type;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::version::{TLS12, TLS13};
 use rustls::{RootCertStore, ServerConfig};
 
@@ -90,10 +92,13 @@ impl Authority {
             Manner::AsksForCertificate => builder.with_client_cert_verifier(self.clients(false)),
             Manner::DemandsCertificate => builder.with_client_cert_verifier(self.clients(true)),
         };
-        let config = builder
-            .with_single_cert(self.chain.clone(), self.key.clone_key())
-            .expect("key and certificate belong together");
-        Arc::new(config)
+        Arc::new(builder.with_cert_resolver(Arc::new(self.shown())))
+    }
+
+    /// Whatever the certificates are: rustls would not show each that a server can have.
+    fn shown(&self) -> SingleCertAndKey {
+        let key = any_supported_type(&self.key).expect("ring can use the key");
+        CertifiedKey::new(self.chain.clone(), key).into()
     }
 
     fn clients(&self, demanded: bool) -> Arc<dyn ClientCertVerifier> {
