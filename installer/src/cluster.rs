@@ -6,6 +6,7 @@
 
 use std::{error::Error, future::Future, time::Duration};
 
+use api_server_trust::{Bundle, ClientError, Refusal};
 use k8s_openapi::api::{apps::v1::DaemonSet, core::v1::Node};
 use kube::{Api, Client, Config, config::AuthInfo};
 
@@ -49,6 +50,10 @@ enum AskError {
     Missing(#[from] kubeconfig::Missing),
     #[error(transparent)]
     Url(#[from] http::uri::InvalidUri),
+    #[error("{0} holds no certificate")]
+    NoAuthority(String),
+    #[error(transparent)]
+    Client(#[from] ClientError),
     #[error(transparent)]
     Kube(#[from] kube::Error),
 }
@@ -58,7 +63,7 @@ enum AskError {
 pub fn ask(settings: &Settings) -> Answer {
     match wait(PATIENCE, question(settings)) {
         Ok(Ok(answer)) => answer,
-        Ok(Err(e)) => Answer::Unknown(with_causes(&e)),
+        Ok(Err(e)) => Answer::Unknown(with_causes(&e, settings)),
         Err(why) => Answer::Unknown(why),
     }
 }
@@ -77,7 +82,7 @@ fn wait<T>(patience: Duration, work: impl Future<Output = T>) -> Result<T, Strin
 
 async fn question(settings: &Settings) -> Result<Answer, AskError> {
     let namespace = desired::namespace(settings)?;
-    let client = Client::try_from(config(settings, &namespace)?)?;
+    let client = client(settings)?;
     let daemonsets = Api::<DaemonSet>::namespaced(client.clone(), &namespace);
     let daemonset = match daemonsets.get(&settings.daemonset).await {
         Ok(daemonset) => daemonset,
@@ -99,26 +104,37 @@ async fn question(settings: &Settings) -> Result<Answer, AskError> {
     }
 }
 
-fn config(settings: &Settings, namespace: &str) -> Result<Config, AskError> {
+fn client(settings: &Settings) -> Result<Client, AskError> {
     let server = &settings.api_server;
     let mut config = Config::new(kubeconfig::url(server)?.parse::<http::Uri>()?);
-    namespace.clone_into(&mut config.default_namespace);
     config.accept_invalid_certs = server.skip_verify;
-    config.connect_timeout = Some(PATIENCE);
     config.auth_info = AuthInfo {
         token: Some(desired::token(settings)?.into()),
         ..AuthInfo::default()
     };
-    config.root_cert_file = (!server.skip_verify).then(|| server.ca_file.clone());
-    // None of the system's, which our image has not, and without which kube would give up.
-    config.root_cert = Some(Vec::new());
-    // The answer is needed now or not at all.
-    config.default_retry = false;
-    Ok(config)
+    Ok(api_server_trust::client(config, trusted(settings)?)?)
+}
+
+/// Whom to trust: what the CA's file says, and nobody whom the system trusts.
+fn trusted(settings: &Settings) -> Result<Option<Bundle>, AskError> {
+    let server = &settings.api_server;
+    if server.skip_verify {
+        return Ok(None);
+    }
+    let bundle = Bundle::read(&desired::ca(server)?);
+    if bundle.is_empty() {
+        let file = server.ca_file.display();
+        return Err(AskError::NoAuthority(file.to_string()));
+    }
+    Ok(Some(bundle))
 }
 
 /// An error and its causes; some errors have theirs in their own words already.
-fn with_causes(error: &AskError) -> String {
+fn with_causes(error: &AskError, settings: &Settings) -> String {
+    if let Some(refusal) = Refusal::behind(error) {
+        let bundle = settings.api_server.ca_file.display().to_string();
+        return format!("{refusal}; {}", refusal.hint(&bundle));
+    }
     let causes = std::iter::successors(error.source(), |e: &&dyn Error| (*e).source());
     causes
         .map(ToString::to_string)

@@ -7,10 +7,12 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use api_server_trust::Bundle;
+
 use crate::{
     files,
     kubeconfig::{self, Freshness, Missing},
-    settings::{Settings, TemplateSource},
+    settings::{ApiServer, Settings, TemplateSource},
     template::{self, Template, TemplateError, Values},
 };
 
@@ -52,6 +54,8 @@ pub struct Kubeconfig {
     pub freshness: Freshness,
     /// When its token ends, in seconds since 1970, if it says.
     pub expiry: Option<u64>,
+    /// What is of no use among the certificates of its CA, in words.
+    pub complaint: Option<String>,
 }
 
 // === impl Source ===
@@ -138,18 +142,23 @@ pub fn kubeconfig(settings: &Settings) -> Result<Kubeconfig, Missing> {
     kubeconfig::url(server)?;
     let token = token(settings)?;
     let ca = if server.skip_verify {
-        String::new()
+        Vec::new()
     } else {
-        text("the CA", &server.ca_file)?
+        ca(server)?
     };
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default()
         .as_secs();
     Ok(Kubeconfig {
-        text: kubeconfig::render(server, &token, ca.as_bytes())?,
+        text: kubeconfig::render(server, &token, &ca)?,
         freshness: kubeconfig::freshness(&token, now),
         expiry: kubeconfig::expiry(&token),
+        complaint: if server.skip_verify {
+            None
+        } else {
+            complaint(server, &ca)
+        },
     })
 }
 
@@ -163,20 +172,51 @@ pub fn is_in_order(settings: &Settings) -> bool {
     })
 }
 
+/// The certificates of the API server's CA, and whatever else the file holds.
+///
+/// # Errors
+///
+/// There are none (yet).
+pub fn ca(server: &ApiServer) -> Result<Vec<u8>, Missing> {
+    content("the CA", &server.ca_file)
+}
+
+fn complaint(server: &ApiServer, ca: &[u8]) -> Option<String> {
+    let file = server.ca_file.display();
+    let bundle = Bundle::read(ca);
+    match (bundle.complaint(), bundle.is_empty()) {
+        (complaint, true) => {
+            let why = complaint.map_or_else(String::new, |why| format!(" ({why})"));
+            Some(format!(
+                "{file} holds no certificate{why}: nobody can trust the API server"
+            ))
+        }
+        (complaint, false) => complaint.map(|why| format!("{file}: {why}")),
+    }
+}
+
 fn file(what: &'static str, path: &Path) -> Result<String, Missing> {
     text(what, path).map(|text| text.trim().to_owned())
 }
 
 fn text(what: &'static str, path: &Path) -> Result<String, Missing> {
-    let missing = |why: String| Missing::File {
+    let content = content(what, path)?;
+    String::from_utf8(content).map_err(|_| missing(what, path, "it is not UTF-8"))
+}
+
+fn content(what: &'static str, path: &Path) -> Result<Vec<u8>, Missing> {
+    let content = fs::read(path).map_err(|e| missing(what, path, &e.to_string()))?;
+    if content.trim_ascii().is_empty() {
+        Err(missing(what, path, "it is empty"))
+    } else {
+        Ok(content)
+    }
+}
+
+fn missing(what: &'static str, path: &Path, why: &str) -> Missing {
+    Missing::File {
         what,
         path: path.display().to_string(),
-        why,
-    };
-    let text = fs::read_to_string(path).map_err(|e| missing(e.to_string()))?;
-    if text.trim().is_empty() {
-        Err(missing("it is empty".to_owned()))
-    } else {
-        Ok(text)
+        why: why.to_owned(),
     }
 }

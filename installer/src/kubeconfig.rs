@@ -41,8 +41,13 @@ pub enum Freshness {
     },
     /// Over.
     Expired {
-        /// Seconds since.
-        seconds: u64,
+        /// Since when, in seconds since 1970.
+        end: u64,
+    },
+    /// Not good yet.
+    NotYetValid {
+        /// Until when, in seconds since 1970.
+        start: u64,
     },
 }
 
@@ -103,25 +108,31 @@ pub fn url(server: &ApiServer) -> Result<String, Missing> {
     })
 }
 
-/// What the `exp` of a JSON web token says at a time (seconds since 1970).
+/// What `exp` and `nbf` of a JSON web token say at a time (seconds since 1970).
 #[must_use]
 pub fn freshness(token: &str, now: u64) -> Freshness {
-    match expiry(token) {
-        Some(exp) if exp <= now => Freshness::Expired { seconds: now - exp },
-        Some(exp) if exp - now < SOON => Freshness::EndsSoon { seconds: exp - now },
+    match (expiry(token), claim(token, "nbf")) {
+        (Some(end), _) if end <= now => Freshness::Expired { end },
+        (_, Some(start)) if start > now => Freshness::NotYetValid { start },
+        (Some(end), _) if end - now < SOON => Freshness::EndsSoon { seconds: end - now },
         _ => Freshness::Good,
     }
 }
 
 /// The `exp` of a JSON web token.
 pub(crate) fn expiry(token: &str) -> Option<u64> {
+    claim(token, "exp")
+}
+
+/// A time in a JSON web token, in seconds since 1970.
+fn claim(token: &str, name: &str) -> Option<u64> {
     let payload = URL_SAFE_NO_PAD
         .decode(token.split('.').nth(1)?.trim_end_matches('='))
         .ok()?;
     let claims: serde_json::Value = serde_json::from_slice(&payload).ok()?;
-    let exp = claims.get("exp")?;
-    exp.as_u64()
-        .or_else(|| exp.as_f64().map(|seconds| seconds as u64))
+    let time = claims.get(name)?;
+    time.as_u64()
+        .or_else(|| time.as_f64().map(|seconds| seconds as u64))
 }
 
 /// A YAML scalar: as it stands where that is safe, else as a JSON string, which
@@ -202,7 +213,15 @@ mod tests {
         };
         assert_eq!(
             freshness(&token("1000"), 1000),
-            Freshness::Expired { seconds: 0 }
+            Freshness::Expired { end: 1000 }
+        );
+        assert_eq!(
+            freshness(&token("9000,\"nbf\":1001"), 1000),
+            Freshness::NotYetValid { start: 1001 }
+        );
+        assert_eq!(
+            freshness(&token("9000,\"nbf\":1000"), 1000),
+            Freshness::Good
         );
         assert_eq!(
             freshness(&token("1000"), 800),

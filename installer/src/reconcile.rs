@@ -9,6 +9,7 @@ use std::{
     time::Instant,
 };
 
+use ::time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use tracing::{info, warn};
 
 use crate::{
@@ -231,6 +232,9 @@ impl Reconciler {
         if let Some(what) = stale(wanted.freshness) {
             self.warn("token", what);
         }
+        if let Some(what) = wanted.complaint {
+            self.warn("CA", what);
+        }
         Ok(wrote)
     }
 
@@ -281,16 +285,36 @@ impl Reconciler {
     }
 }
 
-/// What is wrong with a token, in words without its end in seconds: those
-/// would make it a new warning at every pass.
+/// What is wrong with a token, in words without this node's time: that would
+/// make it a new warning at every pass, and stands before each line of the log.
 #[must_use]
 pub fn stale(freshness: Freshness) -> Option<String> {
     let what = match freshness {
         Freshness::Good => return None,
-        Freshness::EndsSoon { .. } => "expires in less than 5 minutes",
-        Freshness::Expired { .. } => "has expired",
+        Freshness::EndsSoon { .. } => "expires in less than 5 minutes:".to_owned(),
+        Freshness::Expired { end } => {
+            format!(
+                "has expired, at {}: is this node's clock right? If it is,",
+                written(end)
+            )
+        }
+        Freshness::NotYetValid { start } => {
+            format!(
+                "is not valid before {}: is this node's clock right? If it is,",
+                written(start)
+            )
+        }
     };
     Some(format!(
-        "the service account's token {what}: kubelet should have renewed it; pods will not start on this node without a valid one"
+        "the service account's token {what} kubelet should have renewed it; pods will not start on this node without a valid one"
     ))
+}
+
+/// A time in seconds since 1970, in UTC.
+fn written(seconds: u64) -> String {
+    let time = i64::try_from(seconds)
+        .ok()
+        .and_then(|s| OffsetDateTime::from_unix_timestamp(s).ok());
+    time.and_then(|time| time.format(&Rfc3339).ok())
+        .unwrap_or_default()
 }

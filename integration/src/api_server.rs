@@ -13,11 +13,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use rustls::ServerConfig;
 use serde_json::Value;
 
 use self::certificate::Authority;
+pub use self::certificate::Manner;
 pub use self::fault::Fault;
 use self::fault::{Place, Planned};
+use crate::verdicts::Case;
 
 mod certificate;
 mod connection;
@@ -70,6 +73,8 @@ struct State {
     objects: HashMap<String, Value>,
     requests: Vec<Request>,
     faults: Vec<Planned>,
+    /// How connections begin.
+    tls: Option<Arc<ServerConfig>>,
     token: String,
     on_unauthorized: Option<Arc<Hook>>,
     before_patch: Option<Change>,
@@ -106,6 +111,7 @@ impl ApiServer {
             connections: AtomicUsize::new(0),
             state: Mutex::new(State {
                 token: TOKEN.to_owned(),
+                tls: Some(authority.server_config(Manner::Plain)),
                 ..State::default()
             }),
         });
@@ -143,8 +149,23 @@ impl ApiServer {
     }
 
     fn serve(&self, listener: TcpListener) {
-        let (tls, shared) = (self.authority.server_config(), Arc::clone(&self.shared));
-        thread::spawn(move || accept(&listener, &tls, &shared));
+        let shared = Arc::clone(&self.shared);
+        thread::spawn(move || accept(&listener, &shared));
+    }
+
+    /// From now on shows the certificates of this case, and holds its key.
+    ///
+    /// # Panics
+    ///
+    /// If key and certificate do not belong together.
+    pub fn show(&self, case: &Case) {
+        let tls = Authority::of(case).server_config(Manner::Plain);
+        self.shared.state().tls = Some(tls);
+    }
+
+    /// From now on speaks TLS in this manner.
+    pub fn speak(&self, manner: Manner) {
+        self.shared.state().tls = Some(self.authority.server_config(manner));
     }
 
     /// Where it listens.
@@ -316,7 +337,7 @@ impl State {
     }
 }
 
-fn accept(listener: &TcpListener, tls: &Arc<rustls::ServerConfig>, shared: &Arc<Shared>) {
+fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
     while !shared.stopped() {
         // To sleep between two looks would be a good part of what an ADD takes.
         let mut waiting = [PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
@@ -325,7 +346,10 @@ fn accept(listener: &TcpListener, tls: &Arc<rustls::ServerConfig>, shared: &Arc<
             continue;
         };
         let number = shared.connections.fetch_add(1, Ordering::Relaxed);
-        let (tls, shared) = (Arc::clone(tls), Arc::clone(shared));
+        let Some(tls) = shared.state().tls.clone() else {
+            continue;
+        };
+        let shared = Arc::clone(shared);
         thread::spawn(move || connection::serve(stream, tls, &shared, number));
     }
 }

@@ -141,13 +141,18 @@ pub fn token_expiring_in(seconds: i64) -> String {
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_secs());
     let expires = i64::try_from(now).unwrap_or(i64::MAX) + seconds;
+    token_with(&format!(
+        r#"{{"aud":["https://kubernetes.default.svc"],"exp":{expires},"sub":"system:serviceaccount:linkerd-cni:linkerd-cni"}}"#
+    ))
+}
+
+/// A service account's token (a JWT, unsigned) with these claims.
+pub fn token_with(claims: &str) -> String {
     let part = |text: &str| URL_SAFE_NO_PAD.encode(text);
     format!(
         "{}.{}.{}",
         part(r#"{"alg":"RS256","typ":"JWT"}"#),
-        part(&format!(
-            r#"{{"aud":["https://kubernetes.default.svc"],"exp":{expires},"sub":"system:serviceaccount:linkerd-cni:linkerd-cni"}}"#
-        )),
+        part(claims),
         part("no signature"),
     )
 }

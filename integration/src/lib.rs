@@ -31,3 +31,4 @@ pub mod stage;
 pub mod tool;
 pub mod trace;
 pub mod traffic;
+pub mod verdicts;

@@ -14,6 +14,7 @@ pub(crate) use client::ApiServer;
 pub(crate) use error::ApiError;
 pub(crate) use kubeconfig::{KubeconfigError, inspect};
 pub(crate) use objects::{Container, EnvVar, Namespace, Pod, PodSpec};
+pub(crate) use token::{Lifetime, written};
 
 /// What ADD and CHECK need to know of the cluster.
 pub(crate) trait Cluster {

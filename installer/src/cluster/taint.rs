@@ -5,8 +5,8 @@ use k8s_openapi::api::core::v1::Node;
 use kube::{Api, Client, api::GetParams};
 use serde_json::{Value, json};
 
-use super::{AskError, PATIENCE, config, wait, with_causes};
-use crate::{desired, settings::Settings};
+use super::{PATIENCE, client, wait, with_causes};
+use crate::settings::Settings;
 
 /// How often the node is read again because it changed meanwhile.
 const ROUNDS: usize = 5;
@@ -86,7 +86,7 @@ async fn settle(
     wanted: Wanted,
     freshness: Freshness,
 ) -> Result<Tainted, TaintError> {
-    let client = client(settings).map_err(|e| TaintError::Unknown(with_causes(&e)))?;
+    let client = client(settings).map_err(|e| TaintError::Unknown(with_causes(&e, settings)))?;
     let mut params = match freshness {
         Freshness::Latest => GetParams::default(),
         Freshness::Remembered => GetParams::at("0"),
@@ -95,7 +95,7 @@ async fn settle(
     for _ in 0..ROUNDS {
         let nodes = Api::<Node>::all(client.clone());
         let node = nodes.get_with(&settings.node_name, &params).await;
-        let node = node.map_err(|error| refused(error, "get"))?;
+        let node = node.map_err(|error| refused(error, "get", settings))?;
         let Some(patch) = patch(&node, key, wanted) else {
             return Ok(if changed {
                 done(wanted)
@@ -137,19 +137,14 @@ async fn send(
     match client.request::<Node>(request).await {
         Ok(node) => Ok(Some(node)),
         Err(kube::Error::Api(status)) if matches!(status.code, 409 | 422) => Ok(None),
-        Err(error) => Err(refused(error, "patch")),
+        Err(error) => Err(refused(error, "patch", settings)),
     }
 }
 
-fn client(settings: &Settings) -> Result<Client, AskError> {
-    let namespace = desired::namespace(settings)?;
-    Ok(Client::try_from(config(settings, &namespace)?)?)
-}
-
-fn refused(error: kube::Error, verb: &'static str) -> TaintError {
+fn refused(error: kube::Error, verb: &'static str, settings: &Settings) -> TaintError {
     match error {
         kube::Error::Api(status) if status.code == 403 => TaintError::Forbidden { verb },
-        error => TaintError::Unknown(with_causes(&error.into())),
+        error => TaintError::Unknown(with_causes(&error.into(), settings)),
     }
 }
 

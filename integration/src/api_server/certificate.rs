@@ -3,9 +3,30 @@
 use std::sync::Arc;
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, KeyUsagePurpose};
-use rustls::ServerConfig;
 use rustls::crypto::ring;
+use rustls::crypto::ring::sign::any_supported_type;
+use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::version::{TLS12, TLS13};
+use rustls::{RootCertStore, ServerConfig};
+
+use crate::verdicts::Case;
+
+/// How the server speaks TLS.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Manner {
+    /// TLS 1.2 or 1.3, and asks for nothing.
+    Plain,
+    /// TLS 1.2 only.
+    Tls12,
+    /// Asks for a certificate of its client, and does without.
+    AsksForCertificate,
+    /// Does not do without.
+    DemandsCertificate,
+}
 
 /// An authority and the certificate it gave the server.
 pub(super) struct Authority {
@@ -44,17 +65,52 @@ impl Authority {
         }
     }
 
+    /// The one of a case.
+    pub(super) fn of(case: &Case) -> Self {
+        let chain = CertificateDer::pem_slice_iter(case.chain.as_bytes());
+        Self {
+            pem: case.roots.clone(),
+            chain: chain.collect::<Result<_, _>>().expect("certificates"),
+            key: PrivateKeyDer::from_pem_slice(case.key.as_bytes()).expect("a key"),
+        }
+    }
+
     pub(super) fn pem(&self) -> String {
         self.pem.clone()
     }
 
-    pub(super) fn server_config(&self) -> Arc<ServerConfig> {
-        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .expect("ring speaks the default versions")
-            .with_no_client_auth()
-            .with_single_cert(self.chain.clone(), self.key.clone_key())
-            .expect("key and certificate belong together");
-        Arc::new(config)
+    pub(super) fn server_config(&self, manner: Manner) -> Arc<ServerConfig> {
+        let versions = match manner {
+            Manner::Tls12 => &[&TLS12][..],
+            _ => &[&TLS13, &TLS12],
+        };
+        let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_protocol_versions(versions)
+            .expect("ring speaks both versions");
+        let builder = match manner {
+            Manner::Plain | Manner::Tls12 => builder.with_no_client_auth(),
+            Manner::AsksForCertificate => builder.with_client_cert_verifier(self.clients(false)),
+            Manner::DemandsCertificate => builder.with_client_cert_verifier(self.clients(true)),
+        };
+        Arc::new(builder.with_cert_resolver(Arc::new(self.shown())))
+    }
+
+    /// Whatever the certificates are: rustls would not show each that a server can have.
+    fn shown(&self) -> SingleCertAndKey {
+        let key = any_supported_type(&self.key).expect("ring can use the key");
+        CertifiedKey::new(self.chain.clone(), key).into()
+    }
+
+    fn clients(&self, demanded: bool) -> Arc<dyn ClientCertVerifier> {
+        let mut roots = RootCertStore::empty();
+        let own = CertificateDer::from_pem_slice(self.pem.as_bytes()).expect("a certificate");
+        roots.add(own).expect("an authority");
+        let provider = Arc::new(ring::default_provider());
+        let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+        let builder = match demanded {
+            true => builder,
+            false => builder.allow_unauthenticated(),
+        };
+        builder.build().expect("an authority is there")
     }
 }

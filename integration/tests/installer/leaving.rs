@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use linkerd_cni_integration::api_server::{ApiServer, Fault, TOKEN};
 use linkerd_cni_integration::node::{NAME, Node, send};
+use linkerd_cni_integration::verdicts::Case;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
@@ -216,6 +217,60 @@ fn an_api_server_that_cannot_be_asked_means_that_everything_stays() {
     strange.trust(&other.ca());
     assert!(leave(&mut strange, Signal::SIGTERM) < BOUND);
     stays(&strange);
+}
+
+/// The DaemonSet is gone: who has the answer gives the node back.
+#[test]
+fn an_api_server_that_go_trusts_is_asked() {
+    for name in [
+        "signed by p521 with ECDSA-SHA512",
+        "itself with CA:TRUE, p256",
+        "itself with CA:FALSE, p256",
+    ] {
+        let (server, case) = (ApiServer::start(), Case::named(name));
+        server.show(&case);
+        let mut node = node(&server);
+        node.trust(&case.roots);
+        assert!(leave(&mut node, Signal::SIGTERM) < BOUND, "{name}");
+        is_gone(&node);
+    }
+    let server = ApiServer::start();
+    let mut node = node(&server);
+    let garbage = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    node.trust(&format!("{garbage}{}", server.ca()));
+    assert!(leave(&mut node, Signal::SIGTERM) < BOUND);
+    is_gone(&node);
+    let skipped = "ca.crt: the block in line 1 is skipped: it is not a certificate";
+    assert_eq!(node.logged(skipped), 1, "{}", node.log());
+}
+
+#[test]
+fn an_api_server_that_is_not_trusted_is_named_with_its_dates_and_everything_stays() {
+    for (name, words) in [
+        (
+            "itself with CA:TRUE, past",
+            "expired at 2025-06-01T12:00:00Z, and by this node's clock",
+        ),
+        (
+            "root future",
+            "not valid before 2100-06-01T12:00:00Z, and by this node's clock",
+        ),
+        ("signed with SHA-1", "ECDSA with SHA-1 is not supported"),
+    ] {
+        let (server, case) = (ApiServer::start(), Case::named(name));
+        server.show(&case);
+        let mut node = node(&server);
+        node.trust(&case.roots);
+        assert!(leave(&mut node, Signal::SIGTERM) < BOUND, "{name}");
+        stays(&node);
+        assert_eq!(node.logged(words), 1, "{name}: {}", node.log());
+    }
+    let server = ApiServer::start();
+    let mut node = node(&server);
+    node.trust("a CA\n");
+    assert!(leave(&mut node, Signal::SIGTERM) < BOUND);
+    stays(&node);
+    assert!(node.logged("holds no certificate") >= 1, "{}", node.log());
 }
 
 #[test]

@@ -147,7 +147,7 @@ fn a_token_that_is_over_is_a_warning_and_not_ready() {
         .parse::<i64>()
         .unwrap();
     for (seconds, said) in [
-        (-60, Some("has expired")),
+        (-60, Some("has expired, at ")),
         (120, Some("expires in less than 5 minutes")),
         (3600, None),
     ] {

@@ -31,3 +31,4 @@ mod run_directory;
 mod sandbox;
 mod secrets;
 mod traffic;
+mod trust;

@@ -243,7 +243,10 @@ impl Trouble {
         let Question { kind, resource, .. } = question;
         match self {
             Self::Status { status: 401, .. } => {
-                let why = about_token(token.and_then(token::expiry), OffsetDateTime::now_utc());
+                let why = about_token(
+                    token.map(token::lifetime).unwrap_or_default(),
+                    OffsetDateTime::now_utc(),
+                );
                 ApiError::Unauthorized { url, why }
             }
             Self::Status {

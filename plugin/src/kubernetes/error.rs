@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+use time::OffsetDateTime;
 
-use super::kubeconfig::KubeconfigError;
+use super::{kubeconfig::KubeconfigError, token::Lifetime};
 use crate::cni::{Code, Error, PodRef};
 
 /// Why the API server did not answer the question. Every message names the URL, the status, and
@@ -25,7 +25,7 @@ pub enum ApiError {
         /// What went wrong the last time.
         reason: String,
         /// What to look at.
-        hint: &'static str,
+        hint: String,
         /// How often it was tried.
         attempts: u32,
         /// For how long.
@@ -113,14 +113,11 @@ impl From<ApiError> for Error {
 }
 
 /// What is wrong with a token that was not accepted.
-pub(super) fn about_token(expiry: Option<OffsetDateTime>, now: OffsetDateTime) -> String {
+pub(super) fn about_token(lifetime: Lifetime, now: OffsetDateTime) -> String {
     let look = "linkerd-cni-installer keeps it fresh, is its pod running on this node?";
-    match expiry {
-        Some(end) if end <= now => {
-            let end = end.format(&Rfc3339).unwrap_or_default();
-            format!("token expired at {end}; {look}")
-        }
-        _ => format!("it may be of a deleted service account or another cluster; {look}"),
+    match lifetime.trouble(now) {
+        Some(trouble) => format!("token {trouble}; is that right? If it is, {look}"),
+        None => format!("it may be of a deleted service account or another cluster; {look}"),
     }
 }
 

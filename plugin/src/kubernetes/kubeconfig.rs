@@ -6,13 +6,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use api_server_trust::Bundle;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use kube::{
     Config,
-    config::{AuthInfo, KubeConfigOptions, Kubeconfig},
+    config::{AuthInfo, Cluster, KubeConfigOptions, Kubeconfig},
 };
-use time::OffsetDateTime;
 
-use super::token;
+use super::token::{self, Lifetime};
+
+/// Where a kubeconfig has the certificates that are trusted.
+pub(super) const BUNDLE: &str = "certificate-authority-data";
 
 /// How to reach the API server, and as whom.
 #[derive(Debug)]
@@ -20,6 +24,8 @@ pub(super) struct Access {
     pub(super) config: Config,
     pub(super) server: String,
     pub(super) token: Option<String>,
+    /// Whom to trust; `None` if it does not say, and the system's authorities are.
+    pub(super) trusted: Option<Bundle>,
 }
 
 /// Why the kubeconfig cannot be used. The installer writes it anew all the time, so each of these
@@ -69,8 +75,10 @@ pub enum KubeconfigError {
 pub(crate) struct Inspected {
     /// URL of the API server.
     pub server: String,
-    /// When the token ends, if it says so.
-    pub expiry: Option<OffsetDateTime>,
+    /// When the token begins and ends, if it says so.
+    pub lifetime: Lifetime,
+    /// What is of no use among the certificates that are trusted, in words.
+    pub complaint: Option<String>,
 }
 
 /// Reads a kubeconfig as the client would, and asks nobody.
@@ -83,9 +91,16 @@ pub(crate) fn inspect(path: &Path) -> Result<Inspected, KubeconfigError> {
         path: path.to_path_buf(),
         source,
     })?;
-    let Access { server, token, .. } = runtime.block_on(access(path))?;
-    let expiry = token.as_deref().and_then(token::expiry);
-    Ok(Inspected { server, expiry })
+    let access = runtime.block_on(access(path))?;
+    Ok(Inspected {
+        server: access.server,
+        lifetime: access
+            .token
+            .as_deref()
+            .map(token::lifetime)
+            .unwrap_or_default(),
+        complaint: access.trusted.as_ref().and_then(Bundle::complaint),
+    })
 }
 
 /// Reads the kubeconfig into what the client is made from.
@@ -95,6 +110,7 @@ pub(super) async fn access(path: &Path) -> Result<Access, KubeconfigError> {
         reason,
     };
     let (mut kubeconfig, server) = load(path)?;
+    let trusted = trusted(&mut kubeconfig, path).map_err(unusable)?;
     for user in &mut kubeconfig.auth_infos {
         // Ours has a token. A helper program would be one more process, with rights of its own.
         if let Some(user) = &mut user.auth_info {
@@ -114,21 +130,67 @@ pub(super) async fn access(path: &Path) -> Result<Access, KubeconfigError> {
             "its token has characters that no token has".to_owned(),
         ));
     }
-    if config.root_cert.as_ref().is_some_and(Vec::is_empty) {
-        let reason = "its certificate authority holds no certificate";
-        return Err(unusable(reason.to_owned()));
-    }
-    if config.accept_invalid_certs {
-        // Else kube looks for the system's, and gives up on a node that has none.
-        config.root_cert.get_or_insert_default();
-    }
     config.proxy_url = None;
     config.default_retry = false;
     Ok(Access {
         config,
         server,
         token,
+        trusted,
     })
+}
+
+/// Takes out whom to trust, since kube takes all of it or nothing. Data wins over a file, whose path
+/// is relative to the kubeconfig's.
+fn trusted(kubeconfig: &mut Kubeconfig, path: &Path) -> Result<Option<Bundle>, String> {
+    let Some(cluster) = current_cluster(kubeconfig) else {
+        return Ok(None);
+    };
+    let data = cluster.certificate_authority_data.take();
+    let file = cluster.certificate_authority.take();
+    if cluster.insecure_skip_tls_verify == Some(true) {
+        return Ok(None);
+    }
+    let text = match (data, file) {
+        (Some(data), _) if !data.is_empty() => {
+            let letters = data.split_ascii_whitespace().collect::<String>();
+            let decoded = STANDARD.decode(letters);
+            decoded.map_err(|_| format!("its {BUNDLE} is not base64"))?
+        }
+        (_, Some(file)) if !file.is_empty() => {
+            let file = path.parent().unwrap_or(path).join(file);
+            std::fs::read(&file).map_err(|error| {
+                format!(
+                    "its certificate-authority {} cannot be read: {error}",
+                    file.display()
+                )
+            })?
+        }
+        _ => return Ok(None),
+    };
+    let bundle = Bundle::read(&text);
+    match (bundle.is_empty(), bundle.complaint()) {
+        (false, _) => Ok(Some(bundle)),
+        (true, None) => Err("its certificate authority holds no certificate".to_owned()),
+        (true, Some(complaint)) => Err(format!(
+            "its certificate authority holds no certificate ({complaint})"
+        )),
+    }
+}
+
+/// The cluster of the current context.
+fn current_cluster(kubeconfig: &mut Kubeconfig) -> Option<&mut Cluster> {
+    let current = kubeconfig.current_context.as_ref()?;
+    let context = kubeconfig
+        .contexts
+        .iter()
+        .find(|named| named.name == *current)?;
+    let name = &context.context.as_ref()?.cluster;
+    let cluster = kubeconfig
+        .clusters
+        .iter_mut()
+        .find(|named| named.name == *name)?;
+    cluster.cluster.as_mut()
 }
 
 fn load(path: &Path) -> Result<(Kubeconfig, String), KubeconfigError> {
@@ -249,6 +311,7 @@ mod tests {
         );
         let found = inspect(file.path()).unwrap();
         assert_eq!(found.server, "https://10.96.0.1:443");
-        assert_eq!(found.expiry, None);
+        assert_eq!(found.lifetime, Lifetime::default());
+        assert_eq!(found.complaint, None);
     }
 }

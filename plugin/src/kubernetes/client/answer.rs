@@ -2,12 +2,16 @@
 
 use std::{error::Error as StdError, io, time::Duration};
 
+use api_server_trust::Refusal;
 use http::{Request, header::CONTENT_TYPE};
 use http_body_util::{BodyExt as _, Limited};
 use kube::{Client, client::Body};
 use serde::de::DeserializeOwned;
 
-use crate::kubernetes::objects::{Identity, Status};
+use crate::kubernetes::{
+    kubeconfig::BUNDLE,
+    objects::{Identity, Status},
+};
 
 /// No pod object is larger: the API server's store takes 1.5 MiB.
 const MOST_BYTES: usize = 4 << 20;
@@ -26,8 +30,8 @@ pub(super) enum Trouble {
     Timeout(Duration),
     /// No connection, or it broke.
     Connection(String),
-    /// The server's certificate is not one we trust.
-    Certificate(String),
+    /// The server is not one we trust, or none with which we have a way to talk.
+    Untrusted(Refusal),
     /// The answer broke off.
     Truncated(String),
     /// It is no answer of an API server.
@@ -111,7 +115,7 @@ impl Trouble {
     pub(super) fn is_transient(&self) -> bool {
         match self {
             Self::Timeout(_) | Self::Connection(_) | Self::Truncated(_) => true,
-            Self::Certificate(_) | Self::NotApiServer(_) => false,
+            Self::Untrusted(_) | Self::NotApiServer(_) => false,
             Self::Status { status, .. } => *status == 429 || *status >= 500,
         }
     }
@@ -121,9 +125,7 @@ impl Trouble {
         match self {
             Self::Timeout(deadline) => format!("no answer within {deadline:.1?}"),
             Self::Connection(reason) => reason.clone(),
-            Self::Certificate(reason) => {
-                format!("the server's certificate is not trusted: {reason}")
-            }
+            Self::Untrusted(refusal) => refusal.to_string(),
             Self::Truncated(reason) => format!("the answer broke off: {reason}"),
             Self::NotApiServer(reason) => {
                 format!("answer did not come from the API server: {reason}")
@@ -133,25 +135,25 @@ impl Trouble {
     }
 
     /// What to look at.
-    pub(super) fn hint(&self) -> &'static str {
-        match self {
-            Self::Certificate(_) => {
-                "does certificate-authority-data of the kubeconfig belong to this cluster?"
+    pub(super) fn hint(&self) -> String {
+        let hint = match self {
+            Self::Untrusted(refusal) => {
+                return refusal.hint(&format!("{BUNDLE} of the kubeconfig"));
             }
             Self::NotApiServer(_) => "is a proxy between this node and the API server?",
             _ => "can this node reach the API server at that address?",
-        }
+        };
+        hint.to_owned()
     }
 }
 
 fn broken(error: &(dyn StdError + 'static)) -> Trouble {
+    if let Some(refusal) = Refusal::behind(error) {
+        return Trouble::Untrusted(refusal);
+    }
     let causes: Vec<&(dyn StdError + 'static)> =
         std::iter::successors(Some(error), |&error| error.source()).collect();
-    let reason = innermost(&causes);
-    if reason.contains("certificate") || reason.contains("tls") || reason.contains("TLS") {
-        return Trouble::Certificate(reason);
-    }
-    Trouble::Connection(reason)
+    Trouble::Connection(innermost(&causes))
 }
 
 /// The wrappers say "client error (Connect)"; the cause at the bottom says why.

@@ -2,12 +2,8 @@
 
 use std::{io, os::unix::net::UnixStream, path::Path, time::Duration};
 
-use hyper_util::{
-    client::legacy::{Client as Http, connect::HttpConnector},
-    rt::TokioExecutor,
-};
-use kube::{Client, Config, client::ConfigExt as _};
-use tower::{BoxError, ServiceBuilder};
+use api_server_trust::{Bundle, client};
+use kube::Client;
 
 use super::answer::{Answer, Trouble};
 use crate::kubernetes::{
@@ -33,7 +29,7 @@ impl Connection {
     ///
     /// # Errors
     /// The kubeconfig cannot be used, or the runtime gets no descriptors.
-    pub(super) fn new(kubeconfig: &Path) -> Result<Self, ApiError> {
+    pub(super) fn new(path: &Path) -> Result<Self, ApiError> {
         let client_error = |error: &dyn std::fmt::Display| ApiError::Client(error.to_string());
         has_descriptors().map_err(|e| client_error(&e))?;
         let mut runtime = tokio::runtime::Builder::new_current_thread();
@@ -47,8 +43,12 @@ impl Connection {
                 config,
                 server,
                 token,
-            } = kubeconfig::access(kubeconfig).await?;
-            let client = client(config).map_err(|e| client_error(&e))?;
+                trusted,
+            } = kubeconfig::access(path).await?;
+            if let Some(complaint) = trusted.as_ref().and_then(Bundle::complaint) {
+                tracing::warn!("{} of {}: {complaint}", kubeconfig::BUNDLE, path.display());
+            }
+            let client = client(config, trusted).map_err(|e| client_error(&e))?;
             Ok::<_, ApiError>((client, server.trim_end_matches('/').to_owned(), token))
         })?;
         Ok(Self {
@@ -71,22 +71,6 @@ impl Connection {
             }
         })
     }
-}
-
-/// What `kube` makes of a configuration, without deadlines and lines of log, which are ours, and
-/// with `TCP_NODELAY`: else the first request waits until the server has acknowledged the last part
-/// of the handshake, a whole round trip.
-fn client(config: Config) -> kube::Result<Client> {
-    let mut connector = HttpConnector::new();
-    connector.enforce_http(false);
-    connector.set_nodelay(true);
-    let connector = config.rustls_https_connector_with_connector(connector)?;
-    let service = ServiceBuilder::new()
-        .layer(config.base_uri_layer())
-        .option_layer(config.auth_layer()?)
-        .map_err(BoxError::from)
-        .service(Http::builder(TokioExecutor::new()).build(connector));
-    Ok(Client::new(service, config.default_namespace))
 }
 
 /// Whether there are as many file descriptors left as the runtime takes at once. Asked for first,
