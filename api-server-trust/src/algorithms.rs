@@ -115,13 +115,15 @@ static P521_SHA512: Algorithm = &Ecdsa {
     verify: |key, message, signature| p521(key, &Sha512::digest(message), signature),
 };
 
+/// Verifies with a key's point, of a message, a signature in DER.
+type Verify = fn(&[u8], &[u8], &[u8]) -> ecdsa::Result<()>;
+
 /// ECDSA on one curve with one hash.
 #[derive(Debug)]
 struct Ecdsa {
     key: AlgorithmIdentifier,
     signature: AlgorithmIdentifier,
-    /// Of a key's point, a message, and a signature in DER.
-    verify: fn(&[u8], &[u8], &[u8]) -> ecdsa::Result<()>,
+    verify: Verify,
 }
 
 impl SignatureVerificationAlgorithm for Ecdsa {
