@@ -32,16 +32,16 @@ pub(super) fn identify(
         ),
     ] {
         let Some(real) = real else { continue };
+        let configured = said.map_or("none".to_owned(), |id| id.to_string());
         let Ok(id) = Id::from_number(real) else {
             warnings.push(format!(
-                "{field} {real} of the proxy is no id; {said:?} is used"
+                "{field} {real} of the proxy is no id; the configured {configured} is used"
             ));
             continue;
         };
         if *said != id && (said.is_some() || objects.iter().any(|of| of.has(key))) {
-            let said = said.map_or("none".to_owned(), |id| id.to_string());
             warnings.push(format!(
-                "the proxy runs with {field} {real}, not with the configured {said}; {real} is used"
+                "the proxy runs with {field} {real}, not with the configured {configured}; {real} is used"
             ));
         }
         if id.is_none() {
