@@ -168,15 +168,18 @@ pub fn is_chained(text: &[u8], entry: &Entry) -> bool {
     matches!(chain(text, entry), Ok(None))
 }
 
-/// Whether no entry of ours stands before the plugin that makes the interface:
-/// the first that is not `loopback`. The others (portmap, bandwidth, tuning,
-/// firewall, other meshes') work on an interface that is there: without the
-/// result of one before them they fail, so none of them can be the first.
+/// Whether an entry of ours stands behind the plugin that makes the interface: the first that is
+/// not `loopback`, if there is another at all. The others (portmap, bandwidth, tuning, firewall,
+/// other meshes') work on an interface that is there: without the result of one before them they
+/// fail, so none of them can be the first.
 fn behind_interface(plugins: &[Value<'_>]) -> bool {
-    let first = plugins
-        .iter()
-        .find(|plugin| type_of(**plugin).is_none_or(|kind| kind != "loopback"));
-    first.is_some_and(|first| !is_ours(*first))
+    let others = || (0..plugins.len()).filter(|i| !is_ours(plugins[*i]));
+    let is_loopback = |i: &usize| type_of(plugins[*i]).is_some_and(|kind| kind == "loopback");
+    let first = others()
+        .find(|i| !is_loopback(i))
+        .or_else(|| others().last());
+    let ours = plugins.iter().position(|plugin| is_ours(*plugin));
+    first.is_some_and(|first| ours > Some(first))
 }
 
 fn object(text: &[u8]) -> Result<Value<'_>, Unfit> {

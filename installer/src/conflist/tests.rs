@@ -133,6 +133,9 @@ fn an_entry_behind_the_plugin_that_makes_the_interface_is_in_its_place() {
             r#"{"type":"loopback"},{"type":"calico"},OURS,{"type":"portmap"}"#,
             true,
         ),
+        // Nobody chains such a list, but what was put in has to stay.
+        (r#"{"type":"loopback"},OURS"#, true),
+        (r#"OURS,{"type":"loopback"}"#, false),
         (r#"OURS,{"type":"calico"}"#, false),
         (r#"{"type":"loopback"},OURS,{"type":"calico"}"#, false),
         (
