@@ -45,6 +45,9 @@ pub(crate) struct Identity {
 #[derive(Debug)]
 pub(crate) struct Lock(Option<Flock<File>>);
 
+/// A thread in a foreign namespace, and the way home, which it also takes when it panics.
+struct Abroad(Option<File>);
+
 /// Why a namespace cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum NetnsError {
@@ -164,43 +167,44 @@ impl Namespace {
         }
     }
 
-    /// In and out again, on the calling thread: to start one of its own takes longer than all the
-    /// rest of [`Namespace::open`].
+    /// In and out again.
     fn visit(&self) -> Result<(), NetnsError> {
-        let cannot = |source| self.system("cannot be told from others", source);
-        let home = File::open(HOME).map_err(cannot)?;
-        setns(&self.file, CloneFlags::CLONE_NEWNET).map_err(|errno| self.refused(errno))?;
-        // Should it fail, which nothing but a filter of system calls can make it, this is the end of
-        // the run; and whatever changes a namespace enters it on a thread of its own.
-        setns(&home, CloneFlags::CLONE_NEWNET)
-            .map_err(|errno| self.system("was looked into and cannot be left", errno.into()))
+        // What comes next may ask the API server, and must not do so from in there.
+        self.inside(|| ())?.1
     }
 
-    /// Runs `work` inside the namespace, on a thread of its own: what it spawns is inside too, and
-    /// the process itself never leaves its namespace.
+    /// Runs `work` inside the namespace, on the calling thread: what it spawns is inside too.
     ///
     /// # Errors
     /// The namespace cannot be entered; `work` has not run then.
     ///
     /// # Panics
     /// If `work` does.
-    pub(crate) fn enter<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, NetnsError> {
-        let inside = || match setns(&self.file, CloneFlags::CLONE_NEWNET) {
-            Ok(()) => Ok(work()),
-            Err(errno) => Err(errno),
-        };
-        let joined = std::thread::scope(|scope| {
-            let thread = std::thread::Builder::new().name("netns".to_owned());
-            thread
-                .spawn_scoped(scope, inside)
-                .map(std::thread::ScopedJoinHandle::join)
-        });
-        match joined {
-            Ok(Ok(Ok(value))) => Ok(value),
-            Ok(Ok(Err(errno))) => Err(self.refused(errno)),
-            Ok(Err(panic)) => std::panic::resume_unwind(panic),
-            Err(source) => Err(self.system("no thread could be started for it", source)),
+    pub(crate) fn enter<T>(&self, work: impl FnOnce() -> T) -> Result<T, NetnsError> {
+        let (value, left) = self.inside(work)?;
+        if let Err(error) = left {
+            // Nothing but a filter of system calls can bring this about. The work has been done; only
+            // `check` still asks the API server after it, and says so if there is no answer.
+            tracing::warn!(%error, "Going on inside a network namespace");
         }
+        Ok(value)
+    }
+
+    /// Runs `work` inside, and tells whether the thread is back where it was. A thread of its own
+    /// for it would take longer than all the rest.
+    fn inside<T>(
+        &self,
+        work: impl FnOnce() -> T,
+    ) -> Result<(T, Result<(), NetnsError>), NetnsError> {
+        let home = File::open(HOME);
+        let home = home.map_err(|source| self.system("cannot be told from others", source))?;
+        setns(&self.file, CloneFlags::CLONE_NEWNET).map_err(|errno| self.refused(errno))?;
+        let mut abroad = Abroad(Some(home));
+        let value = work();
+        let left = abroad.leave();
+        let left =
+            left.map_err(|errno| self.system("was entered and cannot be left", errno.into()));
+        Ok((value, left))
     }
 
     /// What tells it from other namespaces.
@@ -234,6 +238,22 @@ impl Namespace {
             what,
             source,
         }
+    }
+}
+
+// === impl Abroad ===
+
+impl Abroad {
+    fn leave(&mut self) -> nix::Result<()> {
+        let home = self.0.take();
+        home.map_or(Ok(()), |home| setns(home, CloneFlags::CLONE_NEWNET))
+    }
+}
+
+impl Drop for Abroad {
+    fn drop(&mut self) {
+        // Only where the work has panicked is anything left to do, and there is nobody left to tell.
+        let _ = self.leave();
     }
 }
 
