@@ -177,7 +177,7 @@ fn behind_interface(plugins: &[Value<'_>]) -> bool {
     let is_loopback = |i: &usize| type_of(plugins[*i]).is_some_and(|kind| kind == "loopback");
     let first = others()
         .find(|i| !is_loopback(i))
-        .or_else(|| others().last());
+        .or_else(|| others().next_back());
     let ours = plugins.iter().position(|plugin| is_ours(*plugin));
     first.is_some_and(|first| ours > Some(first))
 }
