@@ -36,7 +36,7 @@ const OF_EVERY_PROCESS: [&str; 16] = [
 /// What is said, by the error or the log, when a call is refused; the others have
 /// another way, or the same words.
 const WORDS: [(&str, &str); 11] = [
-    ("clone3", "no thread could be started"),
+    ("clone3", "could not be started"),
     ("connect", "can this node reach the API server"),
     ("epoll_create1", "the API client could not be started"),
     ("eventfd2", "the API client could not be started"),
